@@ -2,21 +2,21 @@
 
     python adapters/assignments.py --implementation CMD --out DIR
 
-The machines are all uniform machines with up to eight CPUs, both with core ids that are unique
-and with core ids that restart in each socket. For each set of free CPUs and each count, the
-program and the reference are called: 76,610 calls in total. Answers are counted as
+The machines are all uniform machines with up to eight CPUs, each with unique core ids and with core
+ids that restart in each socket. For each set of free CPUs and each count, the program and the
+reference are called: 76,610 calls in total. Answers are counted as
 
-    same         equal to the reference's, as the kubelet or as documented
-    other        the right number of free CPUs, but other ones: the program has its own rule
+    same         equal to the reference's, either the kubelet's or the documented one
+    other        the right number of free CPUs, but different ones: the program has its own rule
     wrong        too many or too few CPUs, CPUs that aren't free, a refusal although enough are
-                 free, or an assignment although too few are
+                 free, or an assignment although too few are free
     crash        no answer, or a fault
     unsupported  not compared
 
-DIR gets the counts and, for each kind but `same`, the smallest call as a case file. The exit code
-is 1 if there are crashes, wrong answers or, at level placement and above, other answers. With
---expected FILE, it is 0 if the counts equal those in the file or, for programs with random
-answers, if these kinds of answers are the ones listed.
+The counts and, for each kind but `same`, the smallest call as a case file are written to DIR. The
+exit code is 1 if there are crashes, wrong answers or, at level placement and above, other answers.
+With --expected FILE, it is 0 if the counts equal those in the file or, for programs with random
+answers, if the kinds of failed answers are those listed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class UniformMachine:
 
 
 def shapes() -> list[UniformMachine]:
-    """Yields all machines, smallest first. In a single socket, both kinds of core ids are equal."""
+    """Yields all machines, smallest first. With one socket, both kinds of core ids are the same."""
     sizes = range(1, MAX_CPUS + 1)
     found = [
         UniformMachine(*size, ids_per_socket=again)
@@ -173,7 +173,7 @@ def is_expected(
 
 
 def main() -> int:
-    """Makes all calls and writes and judges the results."""
+    """Makes all calls, then writes and judges the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--implementation", required=True, metavar='"CMD ..."', type=shlex.split)
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")

@@ -49,7 +49,7 @@ class PartResult:
 
 
 def adapters() -> list[str]:
-    """Returns the names of all adapters except for the kubelet's."""
+    """Returns the names of all adapters except the kubelet's."""
     return sorted(
         one.parent.name for one in HERE.glob("*/build.sh") if one.parent.name not in APART
     )
@@ -140,14 +140,14 @@ def show(line: str) -> None:
 
 
 def main(words: Sequence[str] | None = None, report_line: Callable[[str], object] = show) -> int:
-    """Checks the given adapters, or all, and prints a line for each part."""
+    """Checks the given adapters, or all of them, and prints a line for each part."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="adapters (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="adapters to run (default: all)")
     parser.add_argument(
         "--out", type=Path, default=Path("others"), help="folder for the reports (default: others)"
     )
     parser.add_argument(
-        "--steps", type=int, default=10_000, help="steps of fuzzing (default: 10000)"
+        "--steps", type=int, default=10_000, help="number of fuzzing steps (default: 10000)"
     )
     asked = parser.parse_args(words)
     unknown = sorted({*asked.names} - {*adapters()})

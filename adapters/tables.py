@@ -2,8 +2,8 @@
 
     python adapters/tables.py DIR > docs/others-results.md
 
-DIR is the output folder of others.py. A machine agrees if its discovery equals cAdvisor's. If it
-doesn't, the kind of its known failure counts.
+DIR is the output folder of others.py. A machine agrees if its discovery gives the same result as
+cAdvisor's. If it doesn't, it is counted under the kind of its known failure.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Adapter:
         name: the name of its folder.
         version: the version that it reports.
         level: the level at which its answers are compared.
-        machines: how many machines agree, or why not.
+        machines: how many machines agree, and how many don't, by reason.
         cases: the number of case runs by outcome.
         answers: the number of assignments by kind of answer; empty if it assigns nothing.
         examples: the number of fuzzing examples by outcome; empty if it wasn't fuzzed.
@@ -65,7 +65,7 @@ def events(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def kind(event: dict[str, Any]) -> str:
-    """Returns the outcome of a case run as named in the tables."""
+    """Returns the tables' name for the outcome of a case run."""
     if event["outcome"] != "known failure":
         return str(event["outcome"])
     said, _ = kind_of(event["reason"])
@@ -100,7 +100,7 @@ def row(*cells: object) -> str:
 
 
 def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    """Formats a table with a heading and a line below it."""
+    """Formats a table with a heading and a separator line below it."""
     yield row(*heading)
     yield f"|{'---|' * len(heading)}"
     yield from rows
@@ -129,7 +129,7 @@ def discoverers(adapters: Sequence[Adapter]) -> Iterator[str]:
 def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
     """Returns the table of implementations that allocate."""
     allocating = [one for one in adapters if one.examples or one.answers]
-    yield "## Allocation\n\nCase runs by outcome, and examples of fuzzing with seed 1.\n"
+    yield "## Allocation\n\nCase runs by outcome, and fuzzing examples with seed 1.\n"
     yield from table(
         (
             "implementation",
@@ -163,7 +163,7 @@ def allocators(adapters: Sequence[Adapter]) -> Iterator[str]:
 
 
 def fuzzing_cells(adapter: Adapter) -> Iterator[str]:
-    """Returns an adapter's cells about fuzzing. Examples in no column passed."""
+    """Returns an adapter's cells about fuzzing. Examples that are in no column passed."""
     passed, *named = (adapter.examples.get(name, 0) for name in ("pass", *NAMED))
     total = sum(adapter.examples.values())
     for number in (total, *named, total - passed - sum(named)):
@@ -175,7 +175,7 @@ NAMED = ("known failure", "unsupported")
 
 FOUND = {
     "findings": "## Findings\n\nMinimal cases, for `numaproof replay`.\n",
-    "own-rules": "\n## Own rules\n\nThe same for kubelet rules"
+    "own-rules": "\n## Own rules\n\nMinimal cases for kubelet rules"
     " that other implementations needn't follow.\n",
 }
 """The folders of an adapter with its smallest cases, and their headings."""

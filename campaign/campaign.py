@@ -44,13 +44,13 @@ class UnitExecutor(Protocol):
 def run(
     journal: Journal, units: Callable[[], Iterable[Unit]], workers: UnitExecutor
 ) -> Iterator[UnitFinished]:
-    """Executes all remaining units, and yields each one after it is in the journal.
+    """Executes all remaining units, and yields each one once it is in the journal.
 
     The first scenario of each signature is then shrunk. Failed units are retried when the campaign
     is resumed; until then, it is incomplete.
 
     Args:
-        journal: stores the results, and has those of earlier runs.
+        journal: stores the results, and holds the results of earlier runs.
         units: returns the plan's units, in order.
         workers: executes them.
 

@@ -106,7 +106,7 @@ def _do(plugin: str, unit: Unit) -> UnitResult:
 
 
 class WorkerPool:
-    """A connection to workers that have a job.
+    """A connection to workers that execute the units of a job.
 
     Args:
         client: the client, connected to the scheduler.
@@ -140,7 +140,7 @@ class WorkerPool:
         If a worker is lost, another one takes over its units.
 
         Raises:
-            ClusterError: the scheduler is gone.
+            ClusterError: the scheduler can no longer be reached.
         """
         out: dict[str, Unit] = {}
         completed = distributed.as_completed()
@@ -160,7 +160,7 @@ class WorkerPool:
                 for future in completed.next_batch():
                     yield _collect_result(future, out.pop(str(future.key)))
         except _LOST as error:
-            raise ClusterError("the scheduler is gone") from error
+            raise ClusterError("the scheduler can no longer be reached") from error
 
     def _submit(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
         names = [self._plugin.name] * len(units)
@@ -178,7 +178,7 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
     """Returns the result of a unit.
 
     Raises:
-        ClusterError: no further unit can succeed.
+        ClusterError: no other unit can succeed.
     """
     match future.status:
         case "finished":
@@ -191,7 +191,7 @@ def _collect_result(future: distributed.Future[Any], unit: Unit) -> UnitResult |
                 raise ClusterError(f"a worker cannot run its units: {error}")
             return FailedUnit(unit, f"{type(error).__name__}: {error}")
         case _:
-            raise ClusterError("the scheduler is gone")
+            raise ClusterError("the scheduler can no longer be reached")
 
 
 class _WithoutPages:
@@ -214,7 +214,7 @@ def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
     """Starts worker processes on this machine, and stops them at the end of the block.
 
     Raises:
-        ClusterError: they do not start after several attempts.
+        ClusterError: the workers do not start after several attempts.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())

@@ -1,10 +1,10 @@
 """The journal of a campaign: its results, unit by unit, so that a killed campaign can resume.
 
-The events of a unit are written at once and end with its `UnitFinished`. Lines after the last
-`UnitFinished`, left by a killed run, are removed when the campaign resumes. Lines that
-belong to no valid unit are damaged: they are removed, and their units are executed again. A
-`UnitFinished` counts the lines of its unit, and has a checksum of the plan, those lines and itself.
-Each unit can therefore be verified independently of the rest of the file.
+The events of a unit are written in one go and end with its `UnitFinished`. Lines after the last
+`UnitFinished`, left by a killed run, are removed when the campaign is resumed. Lines that belong to
+no valid unit are damaged: they are removed, and their units are executed again. A `UnitFinished`
+holds the number of lines in its unit, and a checksum of the plan, those lines and itself. Each unit
+can therefore be verified independently of the rest of the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EVENTS = "events.jsonl"
 
 
 class JournalError(Exception):
-    """A campaign cannot use a journal; the message names the file and suggests a fix."""
+    """A journal cannot be used for a campaign; the message names the file and suggests a fix."""
 
 
 class Journal:
@@ -193,7 +193,7 @@ class Journal:
         return msgspec.structs.replace(ended, at=now)
 
     def end(self, *, complete: bool, message: str = "") -> None:
-        """Writes the last line, which is removed if an incomplete campaign resumes."""
+        """Writes the last line, which is removed if an incomplete campaign is resumed."""
         self.finished_units.message = message
         tally = self.finished_units.summary().tally
         outcomes: dict[str, int] = {
@@ -229,7 +229,7 @@ def _checksum(lines: Iterable[bytes], end_event: UnitFinished, plan: CampaignPla
 
 @dataclass(frozen=True)
 class WholeUnit:
-    """A valid unit and its location, from byte `start` to before `stop`."""
+    """A valid unit and its location, from byte `start` up to but excluding `stop`."""
 
     events: tuple[UnitEvent, ...]
     end_event: UnitFinished

@@ -74,7 +74,7 @@ class CampaignSpec:
     """The campaign that the user requested.
 
     Attributes:
-        targets: the target for each configuration; it may have stopped since.
+        targets: the target for each configuration, which may have stopped since.
         cases: the case table, which every worker has.
         machines: the machines that cases run on.
         selected_cases: the cases to run.
@@ -111,7 +111,7 @@ class CampaignSpec:
 
     @cached_property
     def plan(self) -> CampaignPlanned:
-        """The plan, with digests that show whether another plan is the same."""
+        """The plan, with digests that show whether another plan is identical."""
         first = self.targets[0]
         ranges = range(self._seeds.first, self._seeds.stop, self.seeds_per_unit)
         slices = sum(1 for unit in self._case_slices())
@@ -156,7 +156,7 @@ class CampaignSpec:
                 yield SeedSlice(configuration, first, count)
 
     def _case_slices(self) -> Iterator[CaseSlice]:
-        """Yields slices of cases, each for all configurations before the next slice."""
+        """Yields slices of the cases: each slice for all configurations, then the next slice."""
         chosen = {one: _by_machine(runs) for one, runs in self._runs.items()}
         order = [case.id for case in self.selected_cases]
         for name in dict.fromkeys(name for machines in chosen.values() for name in machines):
@@ -175,7 +175,7 @@ def _configuration(target: Target) -> Configuration:
 
 
 def _by_machine(runs: list[SelectedCase]) -> dict[str, list[str]]:
-    """Returns the ids of cases by machine, with those that define their own under ``""``."""
+    """Returns the ids of cases by machine; ``""`` holds the cases that define their own machine."""
     found: dict[str, list[str]] = {}
     for run in runs:
         name = "" if isinstance(run.machine, GivenMachine) else run.machine.name

@@ -1,4 +1,4 @@
-"""Summarizes the finished units of a campaign, independent of their order."""
+"""Summarizes the finished units of a campaign, regardless of their order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _FailureGroup:
 
 
 class FinishedUnits:
-    """Collects finished units, each only once."""
+    """Collects finished units, counting each only once."""
 
     def __init__(
         self, plan: campaign.CampaignPlanned, known_failures: KnownFailures | None = None
@@ -133,7 +133,7 @@ class FinishedUnits:
     def shrinks(self) -> list[campaign.Shrink]:
         """Returns the first scenario of each signature, to be shrunk.
 
-        The result depends only on the plan, provided that all units of seeds are done.
+        The result depends only on the plan once all units of seeds are done.
         """
         firsts = [
             (alike.first, like)
@@ -146,7 +146,7 @@ class FinishedUnits:
         ]
 
     def summary(self) -> campaign.CampaignSummary:
-        """Returns the summary, which is the same for the same units in any order."""
+        """Returns the summary, which does not depend on the order of the units."""
         # A failure that was shrunk before may be a known failure now.
         shrunk = {one.id for one in self.shrinks()}
         wanted = self.plan.units + len(shrunk)

@@ -71,7 +71,7 @@ class UnitWorker:
         here = version("numaproof")
         if here != job.numaproof:
             raise WorkerMismatchError(
-                f"a worker has numaproof {here} (expected {job.numaproof}, as in the campaign)"
+                f"a worker runs numaproof {here} (expected {job.numaproof}, as in the campaign)"
             )
         self._job = job
         self._folder = folder
@@ -97,7 +97,7 @@ class UnitWorker:
     def _cases(self) -> dict[str, Case]:
         cases = loading.bundled_cases()
         if digest_of_cases(cases) != self._job.cases:
-            raise WorkerMismatchError("a worker's table of cases differs from the campaign's")
+            raise WorkerMismatchError("a worker's case table differs from the campaign's")
         return {case.id: case for case in cases}
 
     def _implementation(self, baseline: Baseline) -> implementation.Implementation:
@@ -239,7 +239,7 @@ class _UnitRun:
     def _compare(
         self, what: str, first: RunResult | CaseFinished, again: RunResult | CaseFinished
     ) -> None:
-        """Notes a failure that did not recur: not a finding, but worth mentioning."""
+        """Notes a failure that did not recur, which is not a finding but worth mentioning."""
         if again.outcome not in implementation.FROM_OUTSIDE:
             self._notes.append(f"{what}: {first.outcome}: {first.message}; it did not recur")
 

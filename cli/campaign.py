@@ -52,7 +52,7 @@ scheduler_options = targets.all_of(
             argument,
             metavar="FILE",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help=f"{what} (default: Dask's configuration).",
+            help=f"{what} (default: from Dask's configuration).",
         )
         for name, argument, what in _TLS
     ),
@@ -64,7 +64,7 @@ scheduler_options = targets.all_of(
     click.option(
         "--workers",
         type=IntRange(1),
-        help="Worker processes on this machine (default: one for each core).",
+        help="Number of worker processes on this machine (default: one per core).",
     ),
 )
 """The options that `workers_opener` takes, for local workers or a cluster."""
@@ -101,8 +101,8 @@ def workers_opener(
         return lambda job: cluster.local_workers(job, here)
     if workers:
         raise click.UsageError(
-            "--workers starts local workers, but --scheduler uses those of the cluster; remove one"
-            " of the two"
+            "--workers starts local workers, but --scheduler uses the cluster's workers; remove"
+            " one of the two"
         )
     if not scheduler.startswith("tls://"):
         if not insecure:
@@ -169,7 +169,7 @@ _SEEDS_PER_UNIT = 50
     "--seeds",
     type=targets.SeedRangeParam(),
     default=_SEEDS,
-    help="Seeds of the generated scenarios (default: 0:10000).",
+    help="Seeds for the generated scenarios (default: 0:10000).",
 )
 @click.option("--no-seeds", is_flag=True, help="Run only cases.")
 @scheduler_options
@@ -177,13 +177,13 @@ _SEEDS_PER_UNIT = 50
     "--cases-per-unit",
     type=IntRange(1),
     default=_CASES_PER_UNIT,
-    help=f"Cases in a unit of work (default: {_CASES_PER_UNIT}).",
+    help=f"Number of cases per unit of work (default: {_CASES_PER_UNIT}).",
 )
 @click.option(
     "--seeds-per-unit",
     type=IntRange(1),
     default=_SEEDS_PER_UNIT,
-    help=f"Scenarios in a unit of work (default: {_SEEDS_PER_UNIT}).",
+    help=f"Number of scenarios per unit of work (default: {_SEEDS_PER_UNIT}).",
 )
 @click.option(
     "--shrink",
@@ -193,7 +193,7 @@ _SEEDS_PER_UNIT = 50
     help=f"Number of distinct failures to shrink into case files (default: {_SHRINKS}).",
 )
 @known_failures_options
-@click.option("--fresh", is_flag=True, help="Start over and discard the earlier run in OUT.")
+@click.option("--fresh", is_flag=True, help="Start over, discarding the previous run in OUT.")
 @out_option(
     "campaign",
     ("events.jsonl", "summary.json", "summary.txt"),
@@ -219,10 +219,11 @@ def campaign(
     as_json: bool,
     **target: Any,
 ) -> int:
-    """Run cases and generated scenarios on many workers, here or on a cluster.
+    """Run cases and generated scenarios on many workers, locally or on a cluster.
 
     If a campaign is interrupted, run the same command again to resume it. Failures with the same
-    signature count as one finding, and its first scenario is shrunk to a case file in OUT/findings.
+    signature count as one finding. The first scenario of each finding is shrunk to a case file in
+    OUT/findings.
 
     \b
     Examples:
@@ -286,7 +287,7 @@ def campaign(
 def _conduct(
     journal: Journal, spec: CampaignSpec, pool: AbstractContextManager[WorkerPool], stream: TextIO
 ) -> str:
-    """Runs the remaining units and shows progress; returns why it stopped early, or ""."""
+    """Runs the remaining units and shows progress; returns the reason for stopping early, or ""."""
     from numaproof.campaign.campaign import ClusterError
     from numaproof.reports.campaign import CampaignProgress
     from numaproof.reports.untrusted_text import one_line

@@ -27,7 +27,7 @@ def case_of(name: str, cases: Sequence[Case], before: str = "") -> Case:
     """Returns the case with this id or alias.
 
     Raises:
-        click.UsageError: there is none. The message begins with `before`.
+        click.UsageError: there is no such case. The message begins with `before`.
     """
     from numaproof.conformance.cases import naming
 
@@ -104,8 +104,8 @@ def _row(case: Case) -> CaseRow:
 def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
     """Print a case as a file for `numaproof replay`.
 
-    The defaults of its table are merged in. With --machine, expressions such as ${cpus - 2} are
-    replaced by their values, and the printed case runs only on that machine.
+    The defaults of the case's table are merged in. With --machine, expressions such as ${cpus - 2}
+    are replaced by their values, and the printed case runs only on that machine.
 
     \b
     Examples:
@@ -131,7 +131,7 @@ def _fill_in(case: Case, machine: str) -> Case:
         (chosen, *others) = named_machines((machine,), scratch)
         if others:
             raise click.BadParameter(
-                f"{machine!r} matches {1 + len(others)} machines; expected a single one",
+                f"{machine!r} matches {1 + len(others)} machines; expected exactly one",
                 param_hint="--machine",
             )
         if not machines.matches(chosen, case):

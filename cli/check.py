@@ -53,7 +53,7 @@ def check(
 ) -> int:
     """Run every case on every machine it applies to.
 
-    Also replays recordings of the real kubelet for the release, unless --machine is given.
+    Also replays the release's recordings of the real kubelet, unless --machine is given.
 
     \b
     Examples:

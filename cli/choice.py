@@ -1,4 +1,4 @@
-"""Types of options whose errors explain which values are expected."""
+"""Option types whose errors say which values are expected."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "diff": "Compare two implementations call by call.",
         "replay": "Replay cases and show every call with its answer.",
         "promote": "Turn a finding into a case of your own.",
-        "campaign": "Run cases and generated scenarios on many workers, here or on a cluster.",
+        "campaign": "Run cases and generated scenarios on many workers, locally or on a cluster.",
         "board": "Build a website from the reports of many runs.",
     },
     "Run nodes": {
@@ -99,12 +99,12 @@ class LazyGroup(click.Group):
                 self.add_command(_Deferred(name, short_help=summary))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Returns the subcommands in the order of the help."""
+        """Returns the subcommands in the order in which the help lists them."""
         del ctx
         return [name for section in self._sections.values() for name in section]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the subcommands, in a section for each audience."""
+        """Writes the subcommands, with one section for each audience."""
         del ctx
         for title, section in self._sections.items():
             with formatter.section(title):

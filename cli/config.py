@@ -43,7 +43,7 @@ def config() -> None:
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_json: bool) -> int:
-    """Report why the kubelet would not start with FILE, and settings to reconsider.
+    """Report why the kubelet would not start with FILE, and which settings to reconsider.
 
     Warnings point out settings that have no effect or are harmful on the machine. Exit codes: 0 the
     kubelet starts, 1 it does not start or a field is unknown, 2 invalid input.

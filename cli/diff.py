@@ -40,18 +40,18 @@ _MOST = (1 << 32) - 1
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @targets.program_option(
-    "Program on the left (default: the reference). Repeatable: one for each release.",
+    "Program on the left (default: the reference). Repeatable: one per release.",
     "--left",
     multiple=True,
 )
 @targets.program_option(
-    "Program on the right, under test. Repeatable: one for each release.",
+    "Program on the right, under test. Repeatable: one per release.",
     "--right",
     multiple=True,
 )
 @targets.kubelet_options(kubelet="left", right_kubelet="right")
 @click.option(
-    "--seeds", type=targets.SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9."
+    "--seeds", type=targets.SeedsParam(), help="Seeds for the scenarios, such as 0:1000 or 3,7:9."
 )
 @click.option(
     "--kind",
@@ -59,7 +59,7 @@ _MOST = (1 << 32) - 1
     default=LIFE,
     help="What to generate. life: nodes that admit and remove pods and restart. start: single"
     " starts with unusual input. file: starts from a damaged checkpoint. tree: discovery of"
-    " generated machines. upgrade: nodes that change to another release (default: life).",
+    " generated machines. upgrade: nodes that switch to another release (default: life).",
 )
 @targets.release_choice(
     "--from", "before", multiple=True, help="Upgrade only from this release. Repeatable."
@@ -72,7 +72,7 @@ _MOST = (1 << 32) - 1
     type=IntRange(1),
     help=f"Number of random scenarios (default: {_DEFAULT_EXAMPLES}).",
 )
-@click.option("--seed", type=IntRange(0), help="Seed of the random scenarios (default: random).")
+@click.option("--seed", type=IntRange(0), help="Seed for the random scenarios (default: random).")
 @machines_option("Play the cases in FILES only on this machine. Repeatable.")
 @click.option(
     "--timeout",
@@ -90,7 +90,7 @@ _MOST = (1 << 32) - 1
     "--tries",
     type=IntRange(1),
     default=TRIES,
-    help=f"How often to replay a differing scenario to rule out chance (default: {TRIES}).",
+    help=f"How many times to replay a differing scenario to rule out chance (default: {TRIES}).",
 )
 @out_option("diff")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -186,7 +186,7 @@ class _Sides:
 
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
-        """Opens the left side and pairs it with the right one."""
+        """Opens the left side and pairs it with the right side."""
         from numaproof.conformance.differential.diff import (
             shared_capabilities,
             shared_optional_fields,
@@ -199,8 +199,8 @@ class _Sides:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(
-                    "one side claims only level invariants, at which answers are not compared;"
-                    " use `numaproof check` for it"
+                    "one side claims only level invariants, where answers are not compared;"
+                    " check that side with `numaproof check`"
                 )
             capabilities = shared_capabilities(left.hello, right.hello, right.kubernetes)
             sides = reference if right.baseline == "either" and not self.left else None
@@ -223,7 +223,7 @@ class _Scenarios:
     limits: tuple[tuple[str, ...], tuple[str, ...]]
 
     def generate_scenarios(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
-        """Returns the scenarios of the seeds, and their number."""
+        """Returns the scenarios for the seeds, and how many there are."""
         from numaproof.conformance.differential.diff import (
             generated_trees,
             seeded_scenarios,
@@ -274,7 +274,7 @@ def _events(
 def _seeds(
     files: Sequence[Path], seeds: Sequence[int] | None, examples: int | None, seed: int | None
 ) -> tuple[Sequence[int], tuple[str, ...]]:
-    """Returns the seeds of the scenarios, and the options that reproduce them.
+    """Returns the seeds for the scenarios, and the options that reproduce them.
 
     Raises:
         click.UsageError: the options contradict each other.

@@ -49,9 +49,9 @@ def doctor(
 ) -> int:
     """Check that a program speaks the protocol, and show how to fix problems.
 
-    CMD is the program with its arguments, in quotes or after ``--``. Only operations that it
-    claims in ``hello`` are tried. The check takes a few seconds and ends with next steps. With
-    --kubelet, it tries whether a kubelet binary can be checked on this host.
+    CMD is the program with its arguments, in quotes or after ``--``. Only operations that the
+    program claims in ``hello`` are tried. The check takes a few seconds and ends with next steps.
+    With --kubelet, it checks whether a kubelet binary can be tested on this host.
 
     \b
     Examples:

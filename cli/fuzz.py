@@ -43,13 +43,13 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.option(
     "--max-time",
     type=Duration(),
-    help="Stop after this time, such as 90s, 5m or 1h. The last tenth is reserved for shrinking."
-    " Runs then differ in how many examples they play.",
+    help="Time limit, such as 90s, 5m or 1h. The last tenth is reserved for shrinking."
+    " The number of examples then varies from run to run.",
 )
 @click.option(
     "--seed",
     type=IntRange(0),
-    help="Seed of the examples (default: 0, or random with --explore).",
+    help="Seed for the examples (default: 0, or random with --explore).",
 )
 @click.option(
     "--database",
@@ -62,16 +62,15 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.option(
     "--keep-going",
     is_flag=True,
-    help="Continue after a finding until the examples or the time run out; each cause is reported"
-    " once.",
+    help="Continue after a finding until examples or time run out; each cause is reported once.",
 )
 @click.option(
     "--replay-every",
     type=IntRange(0),
     default=REPLAY_EVERY,
     metavar="N",
-    help="Replay one in N passing examples in a new process and compare the answers; 0 replays"
-    f" none (default: {REPLAY_EVERY}).",
+    help="Replay one in every N passing examples in a new process and compare the answers; 0"
+    f" replays none (default: {REPLAY_EVERY}).",
 )
 @known_failures_options
 @out_option("fuzz")

@@ -67,7 +67,7 @@ def run_harness(
         findings: the id prefix of the case files that the command writes; empty for none.
         afterwards: called with all events of the run.
         files: the files that cases come from, by case id; all other cases are bundled.
-        repeat: how often to play each case.
+        repeat: how many times to play each case.
 
     Raises:
         click.ClickException: the options do not fit the implementation or each other.

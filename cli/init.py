@@ -69,7 +69,7 @@ SKELETONS = msgspec.json.decode(
 def _install_source() -> str:
     """Returns the pip requirement that installs this numaproof elsewhere.
 
-    pip records where it installed a package from, unless that was an index (PEP 610).
+    pip records where it installed a package from, unless it came from an index (PEP 610).
     """
     from numaproof.cli.metadata import VERSION
 
@@ -101,7 +101,7 @@ def init(folder: Path, language: str, name: str | None, source: str | None) -> N
     """Create an adapter with its tests, a tox.ini and a GitHub workflow.
 
     The adapter supports the none and static CPU Manager policies at level invariants. Fill in the
-    function that chooses CPUs, then claim more. Existing files are never overwritten.
+    function that chooses CPUs, then implement and claim more. Existing files are never overwritten.
 
     \b
     Examples:

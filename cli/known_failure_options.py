@@ -28,9 +28,9 @@ class KnownFailureOptions:
 
     Attributes:
         file: the file of known failures, if any.
-        output_file: the file that new failures are added to, if any. Its existing entries count as
-            known failures, too.
-        today: the date on which entries are judged.
+        output_file: the file that new failures are added to, if any. Its existing entries also
+            count as known failures.
+        today: the date to use when judging entries.
     """
 
     file: Path | None
@@ -76,7 +76,7 @@ class KnownFailureOptions:
     ) -> None:
         """Adds failures to the output file, which is created if necessary.
 
-        After an incomplete run the file is not changed, because new globs could match cases that
+        After an incomplete run, the file is not changed, because new globs could match cases that
         were not played.
 
         Args:
@@ -118,19 +118,20 @@ def known_failures_options(command: F) -> F:
         "--known-failures",
         "known_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="YAML file of failures that don't fail the run.",
+        help="YAML file of known failures, which don't make the run fail.",
     )
     @click.option(
         "--write-known-failures",
         "output_file",
         type=OUTPUT_FILE,
-        help="Add new failures to this file for --known-failures; create it if necessary.",
+        help="Add new failures to this file, for use with --known-failures; create it if"
+        " necessary.",
     )
     @click.option(
         "--today",
         type=Date(),
         metavar="YYYY-MM-DD",
-        help="Date on which to judge known failures (default: today).",
+        help="Date to use when judging known failures (default: today).",
     )
     @wraps(command)
     def apply_options(

@@ -35,7 +35,7 @@ node_machine_option = click.option(
     metavar="NAME|FILE|TREE",
     shell_complete=_complete,
     required=True,
-    help="Bundled profile, profile file or tree: / for this machine, a directory or a tar file.",
+    help="Bundled profile, profile file or tree (/ for this machine, a directory or a tar file).",
 )
 profile_option = click.option(
     "--machine", **MACHINE, required=True, help="Bundled profile, profile file or tree."
@@ -114,7 +114,9 @@ def locate_discovery_error(name: str) -> Iterator[None]:
     try:
         yield
     except DiscoveryError as error:
-        raise DiscoveryError(f"{name}: {error}; a tree needs the folders sys and proc") from None
+        raise DiscoveryError(
+            f"{name}: {error}; a tree must contain the folders sys and proc"
+        ) from None
 
 
 def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:

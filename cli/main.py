@@ -2,7 +2,7 @@
 
 Exit codes: 0 everything passed, 1 something failed, 2 the input was invalid or the machine could
 not run the command (for example because of a full disk), 3 the run was interrupted. Commands that
-only print something die of SIGPIPE if their reader exits.
+only print something are killed by SIGPIPE if their reader exits.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _is_input_error(error: Exception) -> bool:
 
 
 def _drop_output() -> None:
-    """Discards unwritten output; Python would try to write it at exit and fail with 120."""
+    """Discards unwritten output; Python would try to write it at exit and fail with code 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

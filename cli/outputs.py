@@ -70,7 +70,7 @@ def require_new(file: Path) -> None:
     """Checks that a file does not exist, for commands that never overwrite files.
 
     Raises:
-        click.UsageError: it exists.
+        click.UsageError: the file exists.
     """
     if file.exists() or file.is_symlink():
         raise click.UsageError(f"{file} already exists; remove it or choose another name")
@@ -130,7 +130,7 @@ repeat_option = click.option(
     default=1,
     metavar="N",
     help="Play each case N times, each time in a new process; a case whose answers differ is"
-    " nondeterministic (default: 1).",
+    " reported as nondeterministic (default: 1).",
 )
 
 
@@ -139,7 +139,7 @@ FINDINGS = "findings"
 
 
 def clear_findings(out: Path, case: str) -> None:
-    """Removes the case files of an earlier run of the same command; keeps all other files.
+    """Removes case files left by an earlier run of the same command; keeps all other files.
 
     Args:
         out: the command's report folder.
@@ -167,7 +167,7 @@ def follow(
         out: the folder for the reports.
         as_json: whether to print the summary as JSON.
         calls: whether to show every call.
-        findings: the id prefix of case files of an earlier run to remove; empty for none.
+        findings: the id prefix of the earlier run's case files to remove; empty for none.
         afterwards: called with all events.
     """
     from numaproof.reports.files import Recorder

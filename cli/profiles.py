@@ -1,4 +1,4 @@
-"""`numaproof profile` and `numaproof discover`: machine profiles and what is discovered on them."""
+"""`numaproof profile` and `numaproof discover`: machine profiles and what discovery finds."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def list_profiles(*, as_json: bool) -> None:
 @profile.command("show")
 @click.argument("name", **MACHINE)
 def show_profile(name: str) -> None:
-    """Draw a bundled machine or the machine of a profile file.
+    """Draw a bundled machine or the one described in a profile file.
 
     \b
     Example:
@@ -209,7 +209,7 @@ def validate(files: Sequence[Path]) -> None:
 def capture(source: str, name: str | None, out: Path | None) -> None:
     """Capture a profile of this machine (/) or of a tree.
 
-    The command checks that discovery gives the same result for the profile and the source.
+    The command checks that discovery yields the same result for the profile as for the source.
 
     \b
     Example:
@@ -258,7 +258,7 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
     """Show what the kubelet discovers on a machine.
 
     ROOT is / for this machine, a directory with sys/ and proc/, or a .tar, .tar.gz, .tar.xz or
-    .tar.bz2 file of such a directory.
+    .tar.bz2 archive of such a directory.
 
     \b
     Examples:

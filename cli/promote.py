@@ -1,4 +1,4 @@
-"""`numaproof promote`: turns a finding into a case of the user's own."""
+"""`numaproof promote`: turns a finding into one of the user's own cases."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def _defects() -> Choice:
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--id", "case_id", required=True, metavar="ID", help="Id of the new case, which is permanent."
-)
+@click.option("--id", "case_id", required=True, metavar="ID", help="Permanent id for the new case.")
 @click.option(
     "--title",
     help="What must happen, as a sentence (default: the statement of the first requirement).",
@@ -61,7 +59,7 @@ def _defects() -> Choice:
 )
 @targets.timeout_option
 @targets.release_choice(
-    help="Release whose answers to expect (default: the newest that the program claims)."
+    help="Release whose answers the case expects (default: the newest that the program claims)."
 )
 @targets.level_option("Level of the case (default: the lowest at which it fails).")
 @targets.baseline_option

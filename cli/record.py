@@ -41,13 +41,13 @@ _UNSUPPORTED = "not supported"
     "--seeds",
     type=targets.SeedsParam(),
     default=_SCENARIOS,
-    help="Seeds of the scenarios, such as 0:300 or 3,7:9 (default: 0:300).",
+    help="Seeds for the scenarios, such as 0:300 or 3,7:9 (default: 0:300).",
 )
 @click.option(
     "--merges",
     type=targets.SeedsParam(),
     default=_MERGES,
-    help="Seeds of the merges of topology hints (default: 0:500).",
+    help="Seeds for merges of topology hints (default: 0:500).",
 )
 @targets.release_choice(
     help="Kubernetes release to record (default: the newest that the program claims)."
@@ -56,7 +56,7 @@ _UNSUPPORTED = "not supported"
     "--date",
     type=Date(),
     metavar="YYYY-MM-DD",
-    help="Date to write into the file (default: today).",
+    help="Date to record in the file (default: today).",
 )
 @targets.timeout_option
 def record(
@@ -71,8 +71,8 @@ def record(
 ) -> int:
     """Record an implementation's answers to generated scenarios.
 
-    The file contains xz-compressed JSON lines: first the program, its release and the date, then a
-    recording in each line. Scenarios that are unsupported or that break the program are skipped
+    The file contains xz-compressed JSON lines: first the program, its release and the date, then
+    one recording per line. Scenarios that are unsupported or that break the program are skipped
     with a note. If every scenario is skipped, no file is written and the exit code is 2.
 
     \b
@@ -138,7 +138,7 @@ def _record(
     scratch: Path,
     skip_reasons: Counter[str],
 ) -> Iterator[Recording]:
-    """Records scenarios and merges; counts skipped ones by reason in `skip_reasons`."""
+    """Records scenarios and merges; counts the skipped ones by reason in `skip_reasons`."""
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.reports.terminal import Bar

@@ -1,4 +1,4 @@
-"""The option names of 0.1, which keep working for one more release."""
+"""The option names of version 0.1, which keep working for one more release."""
 
 from __future__ import annotations
 

@@ -61,8 +61,9 @@ def replay(
     """Replay cases and show every call with its answer.
 
     FILE is a case file (such as one written by `numaproof fuzz`) or a file of recordings. CASE-ID
-    is a bundled case, which runs on --machine or on the first machine it applies to, or a bundled
-    recording of the release (recorded-...). Recordings are shown only if an answer differs.
+    names a bundled case, which runs on --machine or on the first machine it applies to, or a
+    bundled recording for the release (recorded-...). Recordings are shown only if an answer
+    differs.
 
     \b
     Examples:
@@ -154,7 +155,7 @@ class _ReplaySource:
 
     @property
     def files(self) -> dict[str, str]:
-        """The file by the id of each case in it; empty for bundled cases."""
+        """Maps the id of each case to its file; empty for bundled cases."""
         names = [one.id for one in self.cases]
         names += [one.case_id for one in self.recordings]
         return dict.fromkeys(names, self.file) if self.file else {}
@@ -171,7 +172,7 @@ class _ReplaySource:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """Adds file and line to a `CaseError` about a recording.
+        """Adds the file and line to a `CaseError` about a recording.
 
         Raises:
             RecordingError: the error is about a recording.
@@ -190,10 +191,10 @@ class _ReplaySource:
             raise
 
     def check_release(self, target: Target) -> None:
-        """Checks that recordings and target have the same release.
+        """Checks that the recordings and the target have the same release.
 
         Raises:
-            click.UsageError: they differ.
+            click.UsageError: the releases differ.
         """
         source = self.source
         if source and source.kubernetes != target.kubernetes:

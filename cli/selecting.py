@@ -53,7 +53,7 @@ def complete_requirement(
 def complete_pattern(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Completes keys, values of keys, and ids of bundled cases and requirements."""
+    """Completes keys, their values, and the ids of bundled cases and requirements."""
     from numaproof.conformance.selection import listing
 
     key, colon, _ = incomplete.partition(":")

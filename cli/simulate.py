@@ -76,7 +76,7 @@ def simulate(
     differ from the documentation.
 
     Exit codes: 0 all pods admitted, 1 a pod was refused or the kubelet does not start (with
-    --strict, even if there are only warnings), 2 invalid input.
+        --strict, also if there are only warnings), 2 invalid input.
 
     \b
     Examples:
@@ -98,7 +98,7 @@ def simulate(
     if out is not None and out.suffix not in WRITERS:
         kinds = " or ".join(WRITERS)
         raise click.BadParameter(
-            f"{out}: unknown file type; expected a name that ends with {kinds}", param_hint="--out"
+            f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
         )
     settings, asked = user_files.read_node(
         config, files, (kubernetes,), lenient=lenient, replicas=replicas

@@ -62,7 +62,7 @@ def _shown_defect(defect: NamedDefect) -> answers.ShownDefect:
 
 
 def differences(kubelet: Answer | None, documented_answer: Answer | None) -> Iterator[Difference]:
-    """Yields the differences between two answers, in the terms of the table of containers."""
+    """Yields the differences between two answers, in the terms used by the table of containers."""
     sides = [dict(_describe(one)) for one in (kubelet, documented_answer)]
     for what in dict.fromkeys(key for side in sides for key in side):
         mine, theirs = (side.get(what, _NONE) or _NONE for side in sides)
@@ -71,11 +71,11 @@ def differences(kubelet: Answer | None, documented_answer: Answer | None) -> Ite
 
 
 def note_lines(notes: Sequence[DefectNote], describe: Callable[[Any], str]) -> Iterator[str]:
-    """Yields a line for each answer that defects affect, then a line for each defect.
+    """Yields a line for each answer affected by defects, then a line for each defect.
 
     Args:
         notes: the affected answers.
-        describe: returns the text for an answer, or for None if there is no answer.
+        describe: returns the text for an answer; called with None if there is no answer.
     """
     for note in notes:
         about = ", ".join(filter(None, (_PARTS.get(note.part, note.part), note.subject)))
@@ -119,7 +119,7 @@ def _describe_containers(containers: messages.Containers) -> Iterator[tuple[str,
 
 
 def describe_container(container: messages.Container) -> Iterator[tuple[str, str]]:
-    """Yields the resources of a container as pairs of a name and a value."""
+    """Yields the resources of a container as (name, value) pairs."""
     yield "exclusive CPUs", str(container.exclusive)
     if not container.exclusive:
         yield "CPUs of the shared pool", str(container.cpus)

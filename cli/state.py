@@ -52,7 +52,7 @@ def check(
     lenient: bool,
     as_json: bool,
 ) -> int:
-    """Show whether the kubelet would accept a checkpoint FILE, and how to fix it.
+    """Show whether the kubelet would accept the checkpoint FILE, and how to fix it if not.
 
     FILE is a cpu_manager_state or memory_manager_state file. Exit codes: 0 nothing to fix,
     1 something to fix, 2 invalid input.

@@ -1,4 +1,4 @@
-"""The options that choose the program under test, and opening it."""
+"""The options that choose the program under test, and functions that open it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Duration(click.ParamType[float]):
 
 
 class SeedRangeParam(click.ParamType[range]):
-    """Seeds ``A:B``, from A up to but excluding B, possibly billions."""
+    """Seeds ``A:B``, from A up to but excluding B; there may be billions."""
 
     name = "A:B"
 
@@ -200,7 +200,7 @@ baseline_option = click.option(
     "baseline",
     type=Choice(BASELINE_CHOICES),
     help="Which behaviour to expect where the kubelet contradicts its documentation (default:"
-    " `kubelet` for level kubelet and the reference; otherwise `either`).",
+    " `kubelet` for level kubelet and for the reference; otherwise `either`).",
 )
 own_baseline_option = click.option(
     "--baseline",

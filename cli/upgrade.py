@@ -27,7 +27,7 @@ ATTENTION = 1
     "--to",
     "after",
     required=True,
-    help="Kubernetes release to change to, newer or older.",
+    help="Kubernetes release to switch to, newer or older.",
 )
 @node_machine_option
 @click.option(
@@ -40,8 +40,8 @@ ATTENTION = 1
     "--state",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The node's /var/lib/kubelet or a copy, which is not changed (default: the files that the"
-    " pods would leave).",
+    help="The node's /var/lib/kubelet or a copy, which is not changed (default: the files that"
+    " the pods would leave behind).",
 )
 @click.option(
     "--pods",
@@ -53,7 +53,7 @@ ATTENTION = 1
 )
 @node_devices_option
 @program_option(
-    "Kubelet that speaks the protocol (default: the reference). Repeatable: one for each release.",
+    "Kubelet that speaks the protocol (default: the reference). Repeatable: one per release.",
     multiple=True,
 )
 @timeout_option
@@ -149,8 +149,8 @@ def _kubelet(
             missing = [release for release in releases if release not in claimed]
             if missing:
                 raise click.UsageError(
-                    f"no program claims Kubernetes {missing[0]}, only {', '.join(claimed)}; give an"
-                    " --implementation for each release"
+                    f"no program claims Kubernetes {missing[0]}, only {', '.join(claimed)}; give"
+                    " one --implementation per release"
                 )
             yield target.implementation
     except ImplementationFailure as failure:

@@ -237,7 +237,7 @@ def _outcome(answer: object) -> str:
 
 
 def _is_shared(pod: PodOutcome) -> bool:
-    """Whether a pod has no exclusive resources, before or after."""
+    """Whether a pod has no exclusive resources, either before or after the change."""
     held = (*pod.before.values(), *(pod.after or {}).values())
     return pod.effect == "stays" and all(_own_resources(one) == _SHARED for one in held)
 

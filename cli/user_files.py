@@ -30,7 +30,7 @@ class UserFile:
         """Reads the file's bytes.
 
         Raises:
-            DocumentError: it is not a regular file, or is larger than `most`.
+            DocumentError: the file is not a regular file, or is larger than `most`.
         """
         from numaproof.inputs import door
 
@@ -71,7 +71,9 @@ USER_FILE = UserFileParam()
 
 
 lenient_option = click.option(
-    "--lenient", is_flag=True, help="Ignore unknown fields with a warning (default: an error)."
+    "--lenient",
+    is_flag=True,
+    help="Warn about unknown fields instead of rejecting them.",
 )
 
 
@@ -85,7 +87,7 @@ def read_configuration(
     Raises:
         DocumentError: the file is not a KubeletConfiguration, a value has the wrong type, or a
             field is unknown.
-        DocumentErrors: several fields are wrong.
+        DocumentErrors: several fields are invalid.
     """
     from numaproof.simulation import documents
 
@@ -133,7 +135,7 @@ def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:
     """Checks that the files contain pods.
 
     Raises:
-        click.UsageError: they do not.
+        click.UsageError: the files contain no pods.
     """
     if not files:
         raise click.UsageError("no manifests of pods; name a file, or - for standard input")
@@ -148,7 +150,7 @@ def locate_unsupported(document: Document | None) -> Iterator[None]:
 
     Raises:
         DocumentError: the configuration uses something that is not supported.
-        CannotAnswerError: the same without a configuration file.
+        CannotAnswerError: the same, but there is no configuration file.
     """
     from numaproof.simulation.admission import CannotAnswerError
 
@@ -164,7 +166,7 @@ def check_read_once(files: Iterable[UserFile | None]) -> None:
     """Checks that at most one of the files is standard input.
 
     Raises:
-        click.UsageError: several are.
+        click.UsageError: several of them are.
     """
     if sum(file is not None and file.name == STDIN for file in files) > 1:
         raise click.UsageError("standard input can be read only once; use - for a single file")

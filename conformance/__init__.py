@@ -1,15 +1,15 @@
-"""The conformance suite. Each package imports only from those before it.
+"""The conformance suite. Each package imports only from those listed above it.
 
 - `cases`: reading case files, expressions and machine properties.
 - `requirements`: the documented requirements and their cases.
 - `judging`: expectations, the reference, invariants and known defects.
 - `known_failures`: files of accepted failures.
-- `claims`: what calls need an implementation to claim, and reviewing these claims.
+- `claims`: which claims each call needs, and reviewing an implementation's claims.
 - `trees`: machines' trees, in memory and in directories.
-- `execution`: implementations, sessions, playing cases.
+- `execution`: implementations, sessions and playing cases.
 - `doctor`: checks of every line that a program writes.
 - `fuzzing`: generated scenarios, shrinking, coverage and determinism.
-- `differential`: two implementations compared, and recordings.
+- `differential`: comparing two implementations, and recordings.
 - `selection`: `--select` and `--quick`.
 - `check`: playing many cases.
 - `opening`: starting the implementation under test.

@@ -47,7 +47,7 @@ def check(
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
         baseline: which behaviour to expect where the kubelet contradicts its documentation.
-        timeout: the time limit of a call in seconds.
+        timeout: the time limit for a call, in seconds.
 
     Raises:
         TargetError: an argument doesn't fit the implementation.

@@ -42,11 +42,11 @@ class TargetOptions:
     Attributes:
         implementation: the command line of a program, or of several programs for different
             releases; None for the reference.
-        timeout: the time limit of a call in seconds.
+        timeout: the time limit for a call, in seconds.
         kubernetes: the release to test against; None for the newest that the program claims.
         level: how closely to compare answers; None for the level that the program claims.
         baseline: which behaviour to expect where the kubelet contradicts its documentation; None
-            for the default for the program's claims.
+            for the default that follows from the program's claims.
     """
 
     implementation: str | Sequence[str] | None = None

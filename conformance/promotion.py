@@ -90,7 +90,7 @@ class Expecting:
         self._shared = shared
 
     def all_of(self, answer: messages.Answer, expected: Expected) -> Expected:
-        """Adds everything in an answer that counts at the level to `expected`."""
+        """Adds to `expected` everything in an answer that is compared at the level."""
         return msgspec.structs.replace(expected, **self._fields(answer))
 
     def _fields(self, answer: messages.Answer) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _block(block: MemoryBlock) -> BlockExpected:
 
 
 def _file(text: str) -> str | dict[str, Any]:
-    """The content of a checkpoint, excluding its checksums."""
+    """The contents of a checkpoint, excluding its checksums."""
     try:
         content = codec.decode_any(text)
     except codec.ProtocolError:
@@ -223,7 +223,7 @@ class PromotionOptions:
         id: the id of the case.
         title: the behaviour as a sentence; None for the statement of the first requirement.
         requirements: the requirements it checks; empty for those in the finding.
-        kubernetes: the release to expect the answers of.
+        kubernetes: the release whose answers to expect.
         level: the level of the case; None for the lowest that shows the failure.
         defect: the named defect that makes a kubelet fail the case.
     """
@@ -238,7 +238,7 @@ class PromotionOptions:
 
 @dataclass(frozen=True)
 class Promotion:
-    """The new case, and the implementation's failure if one was available."""
+    """The new case, and the implementation's failure if an implementation was available."""
 
     case: Case
     failure: RunResult | None = None
@@ -273,7 +273,7 @@ def promote(
             raise
         raise loading.CaseError(finding.id, 0, str(error)) from None
     if finding.machine is None:
-        raise PromotionError(f"{finding.id} has no machine of its own: write it as a case")
+        raise PromotionError(f"{finding.id} does not define a machine: write it as a case")
     statement = registry.by_id()[requirements[0]].statement
     begun = msgspec.structs.replace(
         finding,
@@ -312,8 +312,8 @@ def _promote(
 def _check_id(name: str, taken_ids: frozenset[str]) -> None:
     if not _ID.fullmatch(name):
         raise PromotionError(
-            f"{name!r} is not a valid id: join the area and the behaviour in lower-case words"
-            " with hyphens, such as remove-frees-what-was-held"
+            f"{name!r} is not a valid id: name the area and the behaviour in lower-case words"
+            " joined by hyphens, such as remove-frees-what-was-held"
         )
     if name in taken_ids:
         raise PromotionError(f"a case {name} already exists: choose another id")
@@ -327,7 +327,7 @@ def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
             hint = (
                 f"did you mean {' or '.join(close)}?"
                 if close
-                else "docs/requirements.md lists them"
+                else "see docs/requirements.md for the list"
             )
             raise PromotionError(f"there is no requirement {name}; {hint}")
     if not names:
@@ -442,7 +442,7 @@ def _make(
 
 
 def _without_strangers(step: Step, pods: Iterable[str]) -> Step:
-    """Removes pods from a start's `removed_pods` that were not on the node."""
+    """Removes from a start's `removed_pods` the pods that were not on the node."""
     if step.start is None:
         return step
     gone = tuple(name for name in step.start.removed_pods if manifests.uid(name) in pods)
@@ -507,8 +507,8 @@ def _releases(case: Case, kubernetes: str) -> str:
     ]
     if kubernetes not in good:
         raise PromotionError(
-            f"a kubelet {kubernetes} answers this differently: name the defect with --defect"
-            " (docs/findings.md lists them)"
+            f"kubelet {kubernetes} answers this differently: name the defect with --defect (see"
+            " docs/findings.md for the list)"
         )
     first = last = RELEASES.index(kubernetes)
     while first and RELEASES[first - 1] in good:
@@ -531,7 +531,7 @@ def append_case(text: str, case: Case, file: str) -> str:
     Args:
         text: the text of the file; empty for a new file.
         case: the case.
-        file: the file's name for messages.
+        file: the name of the file, for messages.
 
     Raises:
         documents.DocumentError: the text is not a case file, or the case can't be added.
@@ -543,12 +543,14 @@ def append_case(text: str, case: Case, file: str) -> str:
     made = writing.with_items(text, "cases", item, file, "a case")
     if not _reads_as(made, (*before, case)):
         message = "a case can't be added to this file"
-        raise documents.DocumentError(file, 0, "", message, "add to another file, --out FILE")
+        raise documents.DocumentError(
+            file, 0, "", message, "add it to another file with --out FILE"
+        )
     return made
 
 
 def _explicit_fields(case: Case, data: dict[str, Any]) -> dict[str, Any]:
-    """The fields that must be explicit to override the defaults of the file."""
+    """The fields that must be explicit to override the file's defaults."""
     defaults = data.get("defaults") or {}
     said: dict[str, Any] = {}
     taken_away = dict.fromkeys(defaults.get("config") or {}, None)

@@ -67,7 +67,7 @@ class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A normative statement. `id` never changes; `level` is the lowest that reveals a violation.
 
-    `untestable_reason` says why no case can test it, and `releases` how releases differ.
+    `untestable_reason` says why no case can test it, and `releases` says how releases differ.
     `discovers` lists the `ASPECTS` of a machine that a requirement about discovery covers; any of
     them can reveal a violation. `everywhere` marks requirements that apply to every machine.
     """
@@ -128,7 +128,7 @@ def load_registry() -> Registry:
 
 
 def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
-    """All problems of the registry and the cases, as sentences.
+    """All problems with the registry and the cases, as sentences.
 
     Ids must be unique. Requirements must cite existing documents, and source code by file, function
     and tag. Cases must name existing requirements. Every requirement must have either a case or a
@@ -205,7 +205,7 @@ class Sentence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         lines: its line numbers, such as ``41`` or ``41-43``.
-        says: its content in English.
+        says: what it says, in English.
         rows: the requirements that cover it, in order.
         why: why no requirement covers it.
         missing: the part that no requirement covers yet, as a testable statement.

@@ -118,12 +118,12 @@ def tree_of(machine: MachineInfo) -> InMemoryTree:
     """
     tree, found = _build(msgspec.json.encode(profile_of(machine)))
     if found != machine:
-        raise NoTreeError("discovery finds a different machine in the tree of this machine")
+        raise NoTreeError("discovery on this machine's tree yields a different machine")
     return tree
 
 
 def as_discovered(machine: MachineInfo) -> MachineInfo | None:
-    """What discovery finds in the tree of a machine; None if it has no tree."""
+    """What discovery finds in a machine's tree; None if the machine has no tree."""
     try:
         _, found = _build(msgspec.json.encode(profile_of(machine)))
         tree_of(found)
@@ -152,7 +152,7 @@ def profile_of(machine: MachineInfo) -> Profile:
     # Profiles list the distances of nodes by ascending id.
     nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))
     if not nodes:
-        raise NoTreeError("it has no NUMA nodes")
+        raise NoTreeError("the machine has no NUMA nodes")
     cores = [core for node in nodes for core in node.cores or ()]
     threads = sorted((cpu, core) for core in cores for cpu in core.thread_ids or ())
     return Profile(
@@ -207,7 +207,7 @@ def _distances(nodes: tuple[Node, ...]) -> tuple[str, ...] | None:
     if all(rows):
         return rows
     if any(rows):
-        raise NoTreeError("only some of its nodes have distances")
+        raise NoTreeError("only some nodes have distances")
     return None
 
 

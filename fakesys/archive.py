@@ -50,7 +50,7 @@ _EXTENDED = frozenset(
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """A member's header; `tarfile` would read extended headers of any size."""
+    """A member's header; `tarfile` itself would read extended headers of any size."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -61,12 +61,12 @@ class BoundedHeader(tarfile.TarInfo):
         """
         found = super().frombuf(buf, encoding, errors)
         if found.type in _EXTENDED and found.size > MAX_HEADER:
-            raise TreeError(f"a member has fields of more than {MAX_HEADER} bytes")
+            raise TreeError(f"a member has fields longer than {MAX_HEADER} bytes")
         return found
 
 
 def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    """Returns all members by normalised name.
+    """Returns all members by normalized name.
 
     Checks everything before anything is written.
 
@@ -90,13 +90,13 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
             raise TreeError(f"{member.name}: duplicate member")
         members[name] = member
     if sum(len(member.linkname) for member in members.values()) > MAX_LINKS:
-        raise TreeError(f"more than {MAX_LINKS} characters of links")
+        raise TreeError(f"more than {MAX_LINKS} characters in link targets")
     _check_tree(members)
     return members
 
 
 def _check_tree(members: dict[str, tarfile.TarInfo]) -> None:
-    """Rejects members below anything but directories, and links that leave the archive."""
+    """Rejects members below anything but a directory, and links that lead out of the archive."""
     for name, member in members.items():
         _check_parents(name, members)
         if member.issym():
@@ -116,13 +116,13 @@ def _check_kind(member: tarfile.TarInfo) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Normalises a member's name, which must stay below the root.
+    """Normalizes a member's name, which must stay below the root.
 
     Raises:
         TreeError: the name leaves the root or is too long.
     """
     if len(name) > MAX_NAME:
-        raise TreeError(f"{name[:60]}...: a name of more than {MAX_NAME} characters")
+        raise TreeError(f"{name[:60]}...: the name is longer than {MAX_NAME} characters")
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise TreeError(f"{name}: outside the archive's root")
     return posixpath.normpath(name)
@@ -138,12 +138,12 @@ def _check_parents(name: str, members: dict[str, tarfile.TarInfo]) -> None:
 
 
 def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
-    """Follows a link within the archive like the kernel; it may dangle, but not leave the root."""
+    """Follows a link as the kernel would; it may dangle, but must not lead out of the root."""
     steps = 0
     place: list[str] = name.split("/")[:-1]
     todo = [members[name].linkname]
     if len(todo[0]) > MAX_NAME:
-        raise TreeError(f"{name}: link to a name of more than {MAX_NAME} characters")
+        raise TreeError(f"{name}: link to a name longer than {MAX_NAME} characters")
     while todo:
         text = todo.pop()
         if text.startswith("/"):
@@ -154,7 +154,7 @@ def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
                 continue
             if part == "..":
                 if not place:
-                    raise TreeError(f"{name}: link out of the archive's root")
+                    raise TreeError(f"{name}: link that leads out of the archive's root")
                 place.pop()
                 continue
             place.append(part)
@@ -186,12 +186,12 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Args:
         path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz`` or ``.tar.bz2`` file. An
-            archive is checked completely, then unpacked to a temporary directory. Its root can be a
-            single directory with ``sys`` below.
+            archive is checked completely, then unpacked to a temporary directory. ``sys`` may be
+            inside a single top-level directory.
 
     Raises:
-        TreeError: the file does not exist or is not an archive, or the archive has ``..``, absolute
-            names, links that leave it, devices, or excessive sizes.
+        TreeError: the file does not exist or is not an archive, or the archive contains ``..``,
+            absolute names, links that lead out of it, devices, or excessive sizes.
     """
     source = Path(path)
     if source.is_dir():

@@ -19,7 +19,7 @@ _TYPES = ("Data", "Instruction", "Unified")
 
 
 class _Kind(NamedTuple):
-    """The common properties of a row's caches; sizes in KiB, None if the file does not exist."""
+    """The properties that a row's caches share; sizes are in KiB, or None without a file."""
 
     position: int
     level: int
@@ -92,7 +92,7 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[_Kind, _Cache]]:
 
 
 def _claim(snapshot: Snapshot, base: str, cpu: int) -> tuple[int, ...]:
-    """Returns the CPUs that share a cache, from its list, or its map if the list lacks the CPU."""
+    """Returns the CPUs that share a cache, from its list or, if that lacks the CPU, its map."""
     for name in ("shared_cpu_list", "shared_cpu_map"):
         claim = snapshot.cpu_set(f"{base}/{name}")
         if claim and cpu in claim:

@@ -22,7 +22,7 @@ _Key = Callable[[Cpu], object]
 def lay_out_caches(
     rows: Sequence[CacheRow], cpus: tuple[Cpu, ...], nodes: tuple[NUMANode, ...]
 ) -> tuple[CacheKind, ...]:
-    """Lays out the caches of rows; ids continue through rows with the same level and type.
+    """Lays out the caches of rows; ids continue across rows with the same level and type.
 
     Raises:
         ProfileError: a CPU does not exist or is in two caches of one row, or a size is invalid.

@@ -33,7 +33,7 @@ Members = Mapping[int, tuple[int, ...]]
 
 
 def find_topology(cpus: Sequence[Cpu], members: Members) -> Topology | None:
-    """Finds the regular form that describes the socket, core and node of every CPU, or None.
+    """Finds a regular form that describes every CPU's socket, core and node; None if there is none.
 
     Dies and clusters are included if they are also regular; otherwise, rows must describe them.
     CPUs without a `topology` directory match anything.
@@ -119,8 +119,8 @@ def _fits(topology: Topology, cpus: Sequence[Cpu], members: Members) -> bool:
 def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Profile:
     """Captures the profile of the machine below a root.
 
-    A tree built from the profile has all facts that discovery reads from the original, and the
-    siblings, masks and lists that lscpu and hwloc read.
+    A tree built from the profile contains everything that discovery reads from the original, and
+    the siblings, masks and lists that lscpu and hwloc read.
 
     Args:
         root: a directory with `sys` and `proc` (``/`` for this machine), or a tree's `TreePath`.
@@ -280,13 +280,13 @@ def _possible(snapshot: Snapshot) -> str | None:
 
 
 def _isolated(snapshot: Snapshot) -> str | None:
-    """Returns the list of isolated CPUs, or None if it is empty or has CPUs that do not exist."""
+    """Returns the list of isolated CPUs, or None if it is empty or names CPUs that do not exist."""
     isolated = snapshot.cpu_set(f"{CPU}/isolated")
     return format_list(isolated) if isolated and set(isolated) <= set(snapshot.cpus) else None
 
 
 def _kernel_max(snapshot: Snapshot) -> int:
-    """Returns the number in `kernel_max`, or the default of profiles."""
+    """Returns the number in `kernel_max`, or the default for profiles."""
     found = snapshot.number(f"{CPU}/kernel_max")
     return found if found is not None and 0 <= found <= MAX_KERNEL_MAX else DEFAULT_KERNEL_MAX
 
@@ -302,7 +302,7 @@ def _sysfs(snapshot: Snapshot) -> Any:
 
 
 def _without_what_follows(profile: Profile) -> Profile:
-    """Removes the machine's memory and huge pages if they are the sums over its nodes."""
+    """Removes the machine's memory and huge pages if they equal the sums over its nodes."""
     plain = msgspec.structs.replace(profile, memory=None, hugepages=None)
     if profile.nodes:
         found, sums = lay_out(profile), lay_out(plain)
@@ -343,7 +343,7 @@ def _shape(machine: Machine) -> str:
 
 
 def with_groups(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Cpu, ...]:
-    """Adds groups of siblings to CPUs if the files group them differently from the ids.
+    """Adds sibling groups to CPUs if the files group them differently than the ids do.
 
     Contradictory sibling lists form no groups; the profile's `files` keep them.
     """
@@ -481,7 +481,7 @@ _SHOWS_IDS = ("x86_64", "i386", "ia64", "s390x")
 
 
 def cpuinfo_of(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Architecture, CpuInfo]:
-    """Returns the architecture (x86_64 if unknown) and the content of `/proc/cpuinfo`."""
+    """Returns the architecture (x86_64 if unknown) and the contents of `/proc/cpuinfo`."""
     text = snapshot.text("proc/cpuinfo") or ""
     architecture: Architecture = next(
         (name for sign, name in _SIGNS if re.search(sign, text)), "x86_64"

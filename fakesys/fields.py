@@ -1,4 +1,4 @@
-"""Reading fields of a profile; errors include the field's path."""
+"""Reads the fields of a profile; errors include the field's path."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -52,7 +52,7 @@ def require_cpus(path: PathTuple, numbers: Iterable[int], cpus: Iterable[int]) -
     """Checks that all numbers are CPUs of the machine.
 
     Raises:
-        ProfileError: a number is not; the message lists the CPUs.
+        ProfileError: a number is not a CPU of the machine; the message lists the CPUs.
     """
     known = set(cpus)
     for number in numbers:
@@ -93,7 +93,7 @@ def parse_kilobytes(text: str | int) -> int:
 
 
 def format_kilobytes(kilobytes: int) -> str:
-    """Formats a size with the largest unit that divides it: ``96Gi``."""
+    """Formats a size in the largest unit that divides it: ``96Gi``."""
     for unit, factor in (("Ti", 2**30), ("Gi", 2**20), ("Mi", 2**10)):
         if kilobytes and kilobytes % factor == 0:
             return f"{kilobytes // factor}{unit}"

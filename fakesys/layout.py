@@ -28,7 +28,7 @@ class _Draft:
 def lay_out_nodes(
     profile: Profile, cpus: Mapping[int, Cpu], regular: Mapping[int, tuple[int, ...]]
 ) -> tuple[NUMANode, ...]:
-    """Returns the nodes of the regular part, changed and extended by the rows.
+    """Returns the nodes of the regular part, as changed and extended by the rows.
 
     Raises:
         ProfileError: a CPU does not exist or is in two nodes, a node has no memory, or the number
@@ -82,7 +82,7 @@ def _apply(
         draft.members.setdefault(number, ())
         if row.memory is not None:
             if number in draft.memory:
-                raise ProfileError((*path, "memory"), f"duplicate memory of node {number}")
+                raise ProfileError((*path, "memory"), f"memory of node {number} is given twice")
             draft.memory[number] = (
                 None
                 if row.memory == "none"
@@ -128,7 +128,7 @@ def _distances(
 def apply_distances(
     rule: DerivedDistances, sockets: Sequence[AbstractSet[int | None]]
 ) -> tuple[str, ...]:
-    """Returns the text of each node's `distance`; `sockets` are the sockets of its CPUs."""
+    """Returns the text of each node's `distance`; `sockets` holds those of each node's CPUs."""
     return tuple(
         " ".join(
             str(rule.local if a == b else rule.near if sockets[a] & sockets[b] else rule.far)
@@ -190,7 +190,7 @@ def lay_out(profile: Profile) -> Machine:
 
 
 def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, ...]]]:
-    """Returns the CPUs by number, and the CPUs of each node, of a regular machine.
+    """Returns a regular machine's CPUs by number, and the CPUs of each of its nodes.
 
     Raises:
         ProfileError: parts are unequal, there are too many CPUs, or the number of ids is wrong.

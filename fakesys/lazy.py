@@ -1,7 +1,7 @@
 """Directories in pyfakefs that create their entries on first access.
 
 A machine with 256 CPUs has 20,000 files, and pyfakefs takes a third of a millisecond to create a
-file by path. Discovery reads a few thousand of them.
+file by path. Discovery reads only a few thousand of them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class LazyDirectory(FakeDirectory):
         return super().get_entry(pathname_name) if found is None else found
 
     def _make(self, name: str) -> None:
-        """Adds an entry like `add_entry`, which would first create all entries."""
+        """Adds an entry as `add_entry` would, but without first creating all entries."""
         with _MAKING:
             if name not in self._pending:
                 return
@@ -77,7 +77,7 @@ class LazyDirectory(FakeDirectory):
 
 
 def mount(tree: Tree, fs: FakeFilesystem, root: str) -> None:
-    """Mounts a tree in the directory `root` of a fake file system, which may already exist.
+    """Mounts a tree in a fake file system, in the directory `root`, which may already exist.
 
     Raises:
         OSError: `root` is not a directory, or an entry of the tree already exists.

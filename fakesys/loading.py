@@ -26,7 +26,8 @@ def load_profile(source: str | os.PathLike[str]) -> Profile:
     """Loads and checks a bundled profile or a file.
 
     Args:
-        source: a bundled name if it is a ``str`` without ``/`` or ``.yaml``; otherwise a path.
+        source: the name of a bundled profile if it is a ``str`` without ``/`` or ``.yaml``;
+            otherwise a path.
 
     Raises:
         DocumentError: the profile does not exist or is invalid.

@@ -58,7 +58,7 @@ class Cpu:
 
     @property
     def core(self) -> tuple[int, ...]:
-        """A key that the threads of a physical core share; keys sort in the order of cores."""
+        """A key that the threads of a physical core share; keys sort in core order."""
         if self.core_id is None:
             return (_rank(self.socket), _rank(self.die), 2**31, self.number)
         return (_rank(self.socket), _rank(self.die), self.core_id)
@@ -92,7 +92,7 @@ class CacheGroup:
 
 @dataclass(frozen=True, slots=True)
 class CacheKind:
-    """Caches that differ only in their CPUs and ids; `size` in KiB, `line` in bytes."""
+    """Caches that differ only in their CPUs and ids; `size` is in KiB, and `line` in bytes."""
 
     level: int
     type: str

@@ -1,6 +1,6 @@
 """`/proc/meminfo` and the `meminfo` files of NUMA nodes, on a machine that has just started.
 
-Linux describes the rows in Documentation/filesystems/proc.rst. Rows that depend on the kernel's
+Linux's Documentation/filesystems/proc.rst describes the rows. Rows that depend on the kernel's
 configuration are omitted.
 """
 
@@ -85,7 +85,7 @@ def free_memory(total: int, hugepages: Mapping[int, int]) -> int:
 
 
 def _row(name: str, value: int, width: int) -> str:
-    """Formats a row in KiB, or a number of huge pages that is `width` characters wide."""
+    """Formats a row in KiB, or with a number of huge pages, padded to `width` characters."""
     if name.startswith("HugePages_"):
         return f"{name + ':':<16}{value:>{width}}\n"
     return f"{name + ':':<16}{value:>8} kB\n"
@@ -102,6 +102,6 @@ def _pages(machine: Machine, hugepages: Mapping[int, int]) -> dict[str, int]:
 
 
 def _default_page(machine: Machine) -> int:
-    """Returns the default page size in KiB: 2 MiB if the machine has it, or its smallest size."""
+    """Returns the default page size in KiB: 2 MiB if the machine has it, else its smallest."""
     usual = 2048
     return usual if usual in machine.hugepages else min(machine.hugepages, default=usual)

@@ -45,8 +45,8 @@ class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         cores_per_socket: number of physical cores per package.
         threads_per_core: number of hardware threads per core.
         nodes: number of NUMA nodes; 0 for a kernel without NUMA.
-        dies_per_socket: number of dies per package; 0 for no `die_id` files.
-        cores_per_cluster: number of cores per cluster; 0 for no `cluster_id` files.
+        dies_per_socket: number of dies per package; 0 if there are no `die_id` files.
+        cores_per_cluster: number of cores per cluster; 0 if there are no `cluster_id` files.
         numbering: how hardware threads are numbered.
         core_ids: sequence of `core_id`s, repeated until every core has one.
         socket_ids: sequence of `physical_package_id`s, one per socket.
@@ -71,8 +71,8 @@ class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     Attributes:
         cpus: list of the CPUs that the row describes.
         socket: `physical_package_id`.
-        die: `die_id`; `none` for no such files.
-        cluster: `cluster_id`; `none` for no such files.
+        die: `die_id`; `none` if there are no such files.
+        cluster: `cluster_id`; `none` if there are no such files.
         core_id: `core_id`; threads of a core have the same socket, die and core id.
         book: s390x `book_id`.
         drawer: s390x `drawer_id`.
@@ -105,8 +105,8 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     Attributes:
         nodes: list of the nodes that the row describes.
-        cpus: one CPU list per node (a string for a single node). Nodes without CPUs from a row or
-            from `topology` have only memory.
+        cpus: one CPU list per node (a string for a single node). Nodes that get no CPUs from a row
+            or from `topology` have only memory.
         memory: `MemTotal` of each node; `none` for nodes without `meminfo`.
         hugepages: number of pages per node, by page size.
         overlapping: true if the machine really reports a CPU in two nodes.
@@ -141,12 +141,12 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     Attributes:
         level: the level, from 1.
         type: `Data`, `Instruction` or `Unified`.
-        size: the size of each cache; `none` for no `size` file.
+        size: the size of each cache; `none` if there is no `size` file.
         shared: which CPUs share a cache: `cpu`, `core`, `cluster`, `die`, `node`, `socket`,
             `machine`, `4 cores` (consecutive cores), or the CPU lists themselves.
         cpus: list of the CPUs that have such a cache (default: all).
         ids: sequence of cache ids, one per cache in the order of `shared` (ascending first CPU);
-            `none` for no `id` files (default: counted from 0).
+            `none` if there are no `id` files (default: counted from 0).
         line: coherency line size in bytes.
         ways: ways of associativity.
         sets: number of sets (default: derived from `size`, `line` and `ways`).
@@ -166,7 +166,7 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 class CpuInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The content of `/proc/cpuinfo`, in the architecture's format.
+    """The contents of `/proc/cpuinfo`, in the architecture's format.
 
     Attributes:
         vendor: `vendor_id`.
@@ -205,14 +205,14 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         cpus: rows that add CPUs or change some of them.
         possible: list of the CPU numbers that could appear (default: the present CPUs).
         isolated: list of the CPUs that the boot option `isolcpus` isolates from the scheduler.
-        kernel_max: the largest CPU number that the kernel supports (default: that of
-            distributions for x86-64).
+        kernel_max: the largest CPU number that the kernel supports (default: as in x86-64
+            distributions).
         nodes: rows that add NUMA nodes or change some of them.
         distances: the rule for distances, or the `distance` text of every node in order.
         memory: `MemTotal` in `/proc/meminfo` (default: the sum over the nodes).
         hugepages: the machine's huge pages (default: the sums over the nodes).
-        lacks: patterns of files that the machine does not have.
-        trailing_nul: patterns of files whose text ends with a NUL byte.
+        lacks: patterns for files that the machine does not have.
+        trailing_nul: patterns for files whose text ends with a NUL byte.
         files: as a last resort, the literal text of files by pattern; a newline is added.
     """
 

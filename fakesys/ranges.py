@@ -21,7 +21,7 @@ def parse_list(text: str, limit: int) -> tuple[int, ...]:
     """Parses a list; returns its numbers in the order written, each below ``limit``.
 
     Raises:
-        ValueError: the syntax is wrong, a number is a duplicate, or not below ``limit``.
+        ValueError: the syntax is wrong, or a number is a duplicate or not below ``limit``.
     """
     numbers: dict[int, None] = {}
     for part in text.split(",") if text.strip() else ():
@@ -91,7 +91,7 @@ def parse_sequence(text: str | int, limit: int) -> tuple[Value, ...]:
 def _parse_items(tokens: deque[str], limit: int, depth: int) -> tuple[Value, ...]:
     """Parses comma-separated items and removes their tokens from the left."""
     if depth > 8:  # noqa: PLR2004 - deeper than anyone writes, far from Python's own limit
-        raise ValueError("parentheses nested too deeply")
+        raise ValueError("parentheses are nested too deeply")
     result: list[Value] = []
     while True:
         if not tokens:

@@ -38,7 +38,7 @@ class _Resolver:
         return cast("FakeDirectory", found)
 
     def entry(self, path: str, links: int = 0) -> FakeFile:
-        """Returns the entry at a path, following links; `links` were followed before."""
+        """Returns the entry at a path, following links; `links` counts those already followed."""
         found = self._entries.get(path)
         if found is None:
             found = self._entries[path] = self._walk(path, links)
@@ -66,7 +66,7 @@ def _failure(code: int, path: str) -> OSError:
 
 
 class TreePath:
-    """A path in a pyfakefs tree, with the part of pathlib's interface for reading.
+    """A path in a pyfakefs tree, with the parts of pathlib's interface needed for reading.
 
     The tree must not change while it is in use. `TreePath.root` creates the first path.
     """
@@ -95,7 +95,7 @@ class TreePath:
         return TreePath(f"{self.path}/{key}", self._resolver)
 
     def read_bytes(self) -> bytes:
-        """Returns the content of a file.
+        """Returns the contents of a file.
 
         Raises:
             OSError: as in a real file system.

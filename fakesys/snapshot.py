@@ -37,7 +37,7 @@ _MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor in `/proc/cpuinfo`; None for a missing line."""
+    """A processor in `/proc/cpuinfo`; a value is None if its line is missing."""
 
     number: int | None
     core_id: int | None
@@ -49,7 +49,7 @@ class Snapshot:
     """The files found below a root.
 
     Attributes:
-        files: the content of each known file, by path.
+        files: the contents of each known file, by path.
         cpus: the numbers of the `cpuN` directories.
         members: the CPUs in each node directory that also have a `cpuN` directory.
     """
@@ -59,7 +59,7 @@ class Snapshot:
     members: Mapping[int, tuple[int, ...]]
 
     def text(self, path: str) -> str | None:
-        """Returns a file's text without trailing white space and NULs, or None if missing."""
+        """Returns a file's text without trailing white space and NULs, or None if it is missing."""
         content = self.files.get(path)
         return None if content is None else _text(content)
 
@@ -167,7 +167,7 @@ def _content(path: Root) -> bytes | None:
 
 
 def meaning(path: str, content: bytes) -> object:
-    """Returns a file's content in a neutral form: sets as sorted tuples, text stripped."""
+    """Returns a file's contents in a neutral form: sets as sorted tuples, text stripped."""
     name = path.rpartition("/")[2]
     text = _text(content)
     if name == "meminfo":

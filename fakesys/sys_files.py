@@ -1,4 +1,4 @@
-"""`/sys/devices/system`: CPUs, NUMA nodes and huge pages (Documentation/ABI of Linux)."""
+"""`/sys/devices/system`: CPUs, NUMA nodes and huge pages (Linux, Documentation/ABI)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""A machine's `/sys` and `/proc` as values: files and their content."""
+"""A machine's `/sys` and `/proc` as values: files and their contents."""
 
 import itertools
 import re
@@ -29,12 +29,12 @@ class PatternError(ValueError):
 
 
 class Pattern:
-    """A pattern, which matches files by their path or by a directory above them.
+    """A pattern that matches files by their path or by a directory above them.
 
     Patterns such as ``cpu/cpu{0-3}/topology/core_id`` or ``node/node*/distance`` are relative to
     ``sys/devices/system``, or start with ``sys/`` or ``proc/``. ``{0-3,8}`` matches any of these
-    numbers, ``*`` any text within one part of the path. The number of ``*`` in a part and of
-    numbers in a pattern are limited, so that matching takes no longer than reading.
+    numbers, and ``*`` matches any text within one part of the path. The ``*`` in a part and the
+    numbers in a pattern are limited in number, so that matching takes no longer than reading.
     """
 
     __slots__ = ("_choices", "_literal", "_regex", "_text")
@@ -150,7 +150,7 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     Args:
         profile: the machine.
         detail: ``full`` includes the files that lscpu, hwloc and cAdvisor read; ``discovery``
-            only those that cAdvisor reads, a third of them.
+            includes only the third of them that cAdvisor reads.
 
     Raises:
         ProfileError: the profile contradicts itself or refers to something that does not exist.
@@ -241,7 +241,7 @@ def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
 
 
 def _has_room(entries: Mapping[str, Entry], folders: AbstractSet[str], path: str) -> bool:
-    """Whether a file can be created at a path: it is not in use, and no file is above it."""
+    """Whether a file can be created at a path: the path is not in use, and no file is above it."""
     if path in entries or path in folders:
         return False
     parents = path.split("/")

@@ -164,7 +164,7 @@ def _tar(tree: Tree) -> bytes:
 
 
 def _header(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
-    """Creates a header owned by root and dated 1970, whichever machine writes it."""
+    """Creates a header for a member owned by root and dated 1970, whichever machine writes it."""
     header = tarfile.TarInfo(path)
     header.type = kind
     header.mode = mode

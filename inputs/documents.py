@@ -1,9 +1,9 @@
-"""YAML documents that know the line of each value.
+"""YAML documents that record the line of each value.
 
 All handwritten files, such as machine profiles and case tables, are read here, so that every error
 can name the file, line and field. The language is the unambiguous part of YAML: ``true``,
 ``false``, ``null``, decimal numbers, strings, lists and mappings. Tags, duplicate keys, numbers
-beyond 64 bits, and excessive depth or size are errors, as are aliases unless allowed.
+beyond 64 bits, excessive depth or size, and aliases (unless allowed) are errors.
 """
 
 import math
@@ -91,7 +91,7 @@ class Document:
 
     Attributes:
         file: the name to use in messages.
-        data: the content as dicts, lists, str, int, float, bool and None.
+        data: the contents as dicts, lists, str, int, float, bool and None.
         values: the number of values, after expanding aliases.
     """
 
@@ -145,7 +145,7 @@ def load(
         source: a ``Path`` to read, or the text itself as a ``str``.
         file: the name to use in messages instead of the path.
         aliases: allow aliases and merge keys (``<<``), as other YAML parsers do.
-        before: number of the file's lines that precede the text.
+        before: number of lines that precede the text in the file.
 
     Raises:
         DocumentError: the file is unreadable, too large or too deep, or has invalid syntax, an

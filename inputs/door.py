@@ -1,7 +1,7 @@
 """Opens files that users name: only regular files, up to a maximum size, without blocking.
 
 A name can refer to a FIFO without a writer, an endless device, a sparse file of terabytes, or an
-archive that expands to terabytes. These cause an immediate error.
+archive that expands to terabytes. All of these cause an immediate error.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def text(content: bytes, name: str) -> str:
     """Decodes a file's bytes as UTF-8.
 
     Raises:
-        DocumentError: they are not UTF-8; the message locates the first invalid byte.
+        DocumentError: the bytes are not UTF-8; the message locates the first invalid one.
     """
     try:
         return content.decode()
@@ -174,7 +174,7 @@ def unpack_xz(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
     """Unpacks xz-compressed bytes, with limited memory.
 
     Raises:
-        DocumentError: they are not an xz file, or unpack to more than `most` bytes.
+        DocumentError: the bytes are not an xz file, or unpack to more than `most` bytes.
     """
     found = bytearray()
     with Unpacking(io.BytesIO(content)) as stream:
@@ -237,7 +237,7 @@ def _require_regular(name: str, status: os.stat_result) -> None:
         return
     kind = next((kind for test, kind in _KINDS if test(status.st_mode)), "no file")
     raise DocumentError(
-        name, 0, "", f"is {kind}, not a regular file", "save the content to a file first"
+        name, 0, "", f"is {kind}, not a regular file", "save its contents to a regular file first"
     )
 
 

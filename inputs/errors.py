@@ -21,7 +21,7 @@ class DocumentError(ValueError):
 
     Attributes:
         file: the file's name as the user gave it, or ``<text>``.
-        line: line number from 1; 0 if the error is not about a line.
+        line: line number from 1; 0 if the error is not about a particular line.
         field: the field as a dotted path (``nodes[2].memory``), or ``""``.
         message: the problem.
         fix: how to fix it, or ``""``.

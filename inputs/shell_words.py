@@ -1,4 +1,4 @@
-"""Quotes command lines for a shell, whatever the names of files."""
+"""Quotes command lines for a shell, whatever file names they contain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def quote_words(words: Iterable[str]) -> str:
-    """Quotes words for a shell as one line of printable text; names need not be UTF-8."""
+    """Quotes words for a shell as one line of printable text; file names need not be UTF-8."""
     return " ".join(map(_quote_word, words))
 
 

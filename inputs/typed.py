@@ -89,8 +89,8 @@ def _fits(value: Any, type_: Any) -> bool:
 def _holder(type_: Any) -> type[msgspec.Struct]:
     """Returns a structure with a single field of the given type.
 
-    Avoids a crash in msgspec 0.22: for types other than structures, it releases one reference too
-    many to its description of a union of a tuple and a string with a pattern.
+    Avoids a crash in msgspec 0.22: for types other than structures, it drops one reference too many
+    to its description of a union of a tuple and a string with a pattern.
     """
     return msgspec.defstruct("Holder", [("value", type_)])
 

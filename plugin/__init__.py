@@ -1,6 +1,6 @@
 """The pytest plugin, for running numaproof from a project's own test suite.
 
-pytest loads this module in every run, so it only imports pytest; the first test that uses a fixture
+pytest loads this module in every run, so it imports only pytest; the first test that uses a fixture
 or the marker imports the rest. `docs/fuzzing.md` shows how to use it.
 """
 
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def option(config: pytest.Config, name: str) -> str | None:
-    """Returns an option from the command line or else the configuration file."""
+    """Returns an option from the command line or, failing that, the configuration file."""
     names = (name, "as") if name == "baseline" else (name,)
     values = (config.getoption(_key(one)) or config.getini(_key(one)) for one in names)
     return next(filter(None, values), None)
@@ -82,7 +82,7 @@ def numaproof_implementation(pytestconfig: pytest.Config) -> str:
 def numaproof_target(
     pytestconfig: pytest.Config, numaproof_implementation: str
 ) -> Iterator[Target]:
-    """The program, started and after its handshake; it is stopped at the end of the session."""
+    """The running program, after its handshake; it is stopped at the end of the session."""
     from numaproof.plugin.opening import start_target  # noqa: PLC0415 - imported on first use
 
     given = {name: option(pytestconfig, name) for name in OPTIONS}

@@ -71,8 +71,8 @@ class Checker:
     def check(self, selected_case: SelectedCase) -> None:
         """Runs a case on a machine, given as the value of `numaproof_case`.
 
-        Cases that do not apply are skipped. Failures because of a known defect of the kubelet, and
-        known failures, are expected failures.
+        Cases that do not apply are skipped. Known failures, and failures caused by a known defect
+        of the kubelet, are expected failures.
 
         Raises:
             AssertionError: as for `play`, or a known failure did not occur.
@@ -109,7 +109,7 @@ class Checker:
     def _judge_scenario(self, case_run: CaseFinished, case: Case) -> CaseFinished:
         """Reclassifies a failed scenario if an entry matches its signature.
 
-        Scenarios differ, so entries with other signatures do not apply to generated ones.
+        Generated scenarios differ, so entries with other signatures do not apply to them.
         """
         known = (
             self.known_failures.judge_scenario(case_run)
@@ -123,7 +123,7 @@ class Checker:
         """Reclassifies a case run if an entry matches it.
 
         Raises:
-            AssertionError: an entry covers only this run, which does not fail as expected.
+            AssertionError: an entry covers only this run, which did not fail as expected.
         """
         known = replace(self.known_failures, names={case.id: naming.names(case)})
         judged = known.judge(case_run)

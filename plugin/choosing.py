@@ -68,7 +68,9 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     except (fakesys.DocumentError, loading.CaseError, SelectionError) as error:
         raise pytest.UsageError(f"numaproof: {error}") from None
     if not found:
-        raise pytest.UsageError(f"numaproof: no selected case applies to a machine {named!r}")
+        raise pytest.UsageError(
+            f"numaproof: no selected case applies to any machine matching {named!r}"
+        )
     return found
 
 

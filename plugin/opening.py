@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def start_target(implementation: str, options: Mapping[str, str | None]) -> Iterator[Target]:
     """Starts a program and yields the target after its handshake; stops it after the block.
 
-    Errors fail the tests that need the target, without a traceback. `options` has the plugin's
+    Errors fail the tests that need the target, without a traceback. `options` holds the plugin's
     options by name.
     """
     freeze_at_exit()

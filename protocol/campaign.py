@@ -27,7 +27,7 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ord
 
 
 class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
-    """Cases to run on one machine; if `machine` is empty, on the machine that each case defines."""
+    """Cases to run on one machine; if `machine` is empty, each runs on the machine it defines."""
 
     configuration: Configuration
     machine: str
@@ -36,7 +36,7 @@ class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
 
     @property
     def id(self) -> str:
-        """Unique within the campaign."""
+        """The unit's id, which is unique within the campaign."""
         return f"{self.configuration}/cases/{self.machine or 'own'}/{self.number}"
 
 
@@ -49,7 +49,7 @@ class SeedSlice(msgspec.Struct, frozen=True, tag="seeds"):
 
     @property
     def id(self) -> str:
-        """Unique within the campaign."""
+        """The unit's id, which is unique within the campaign."""
         return f"{self.configuration}/seeds/{self.first}+{self.count}"
 
 
@@ -62,7 +62,7 @@ class Shrink(msgspec.Struct, frozen=True, tag="shrink"):
 
     @property
     def id(self) -> str:
-        """Unique within the campaign."""
+        """The unit's id, which is unique within the campaign."""
         return f"{self.configuration}/shrink/{self.signature}/{self.seed}"
 
 
@@ -80,7 +80,7 @@ class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
     """The plan of a campaign. The same plan yields the same units and the same summary.
 
-    `program` is the command of the implementation as a list of words, empty for the reference.
+    `program` is the command of the implementation as a list of words; empty for the reference.
     `cases` (the whole table), `selected_cases` (the cases that run) and `machines` are digests of
     the contents. `units` counts the units of cases and seeds.
     """
@@ -123,9 +123,9 @@ class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defa
 class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults=True):
     """A unit is complete. `outcomes` counts its case runs or scenarios by outcome.
 
-    `seconds` is the worker's running time. `machine` is set for a slice of cases, `signature` for
-    a shrink. `notes` report problems that are not findings: failures that did not recur and
-    processes that could not be killed. In a journal, `events` counts the preceding lines of the
+    `seconds` is the worker's running time. `machine` is set for a slice of cases, and `signature`
+    is set for a shrink. `notes` report problems that are not findings: failures that did not recur
+    and processes that could not be killed. In a journal, `events` counts the preceding lines of the
     unit, and `checksum` covers the plan, those lines and this one.
     """
 
@@ -151,9 +151,9 @@ class CampaignFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     """All failures with the same signature.
 
     `subject` is the id of a case, or ``scenario``. `first` is the first occurrence in plan order;
-    `count` is the number of case runs or scenarios that fail this way. `file` is the case file
-    that reproduces the failure, relative to the campaign's folder. `finding` has the fields of the
-    message.
+    `count` is the number of case runs or scenarios that fail this way. `file` is the path of the
+    case file that reproduces the failure, relative to the campaign's folder. `finding` has the
+    fields of the message.
     """
 
     signature: str

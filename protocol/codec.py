@@ -18,7 +18,7 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Maximum length of a line in bytes, line break included."""
+"""Maximum length of a line in bytes, including the line break."""
 
 LONGEST_ANSWER = 16 * 1024 * 1024
 """Maximum length of a response in bytes. The largest machine needs a third of it."""
@@ -54,7 +54,7 @@ class ProtocolError(Exception):
 
 
 class Request(messages.Strict, frozen=True):
-    """A numbered request whose arguments are not decoded yet."""
+    """A numbered request whose arguments have not been decoded yet."""
 
     id: int
     op: str

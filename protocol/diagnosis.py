@@ -9,7 +9,7 @@ from numaproof.protocol.messages import Strict
 
 _VARYING = (
     (re.compile(r"(?s)answered twice.*"), "answered twice"),
-    (re.compile(r"(?s)(there is output [^:]*):.*"), r"\1"),
+    (re.compile(r"(?s)(unexpected output [^:]*):.*"), r"\1"),
     (re.compile(r"(?s); so must .*"), ""),
     (re.compile(r"(?s)'.{30,}'"), "''"),
     (re.compile(r"uid-\w+"), "UID"),
@@ -47,7 +47,7 @@ class Finding(Strict, frozen=True):
 
     @property
     def cause(self) -> str:
-        """The broken invariant, or the message stripped of details, which identifies a mistake.
+        """Identifies a mistake: the broken invariant, or the message stripped of its details.
 
         Messages that differ only in pods, ids, numbers or the program's output have the same cause.
         """
@@ -60,12 +60,12 @@ class Finding(Strict, frozen=True):
 
 
 class Exchange(Strict, frozen=True):
-    """A request and its response, or another event in the life of the program.
+    """A request and its response, or another event while the program runs.
 
     Attributes:
-        number: the number of the exchange, from 1.
-        process: the number of the program's process, from 1.
-        step: the operation, or ``end of input`` or ``clean-up``.
+        number: the number of the exchange, starting at 1.
+        process: the number of the program's process, starting at 1.
+        step: the operation, ``end of input`` or ``clean-up``.
         about: why the request is made, or what must happen.
         request: the line sent, without its line break; empty if nothing was sent.
         response: the lines received, or a description of what happened.
@@ -94,7 +94,8 @@ class Diagnosis(Strict, frozen=True):
         exchanges: all exchanges, in order.
         not_claimed: the operations skipped because ``hello`` does not claim them.
         next_steps: what to do next, most urgent first.
-        next_findings: the fields of each step with an expected and an actual value, else None.
+        next_findings: for each step, its fields if it has an expected and an actual value, else
+            None.
     """
 
     command: str

@@ -35,7 +35,7 @@ Outcome = Literal[
 
 ``nondeterministic`` means that repeating the same calls gave different answers, so the answers
 prove nothing. Only ``pass`` is green. ``unsupported``, ``expected failure`` and ``known failure``
-(listed in a project's own file) don't fail a run, but reports show them. A listed failure that
+(listed in a project's own file) don't make a run fail, but reports show them. A listed failure that
 passes is a ``missing known failure``."""
 
 GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure", "known failure"})
@@ -81,8 +81,8 @@ class ReportedRequirement(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run starts.
 
-    `command` repeats the run. `total` counts case runs (one case on one machine) or, when fuzzing
-    or comparing two implementations, examples.
+    `command` is the command that repeats the run. `total` counts case runs (one case on one
+    machine) or, when fuzzing or comparing two implementations, examples.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -178,10 +178,10 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClaimsReview(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How an implementation's claims compare with its answers in a run.
 
-    `assumes_features` is whether `hello` listed no features. `missing_claims` counts the case runs
-    (or examples) that stopped early, by the first missing claim; `declined_runs` counts those that
-    the program itself answered with ``unsupported``. `possible` describes claims that could be
-    added, `untrue` claims that the run contradicts.
+    `assumes_features` is true if `hello` listed no features. `missing_claims` counts the case runs
+    (or examples) that stopped early, by the first missing claim; `declined_runs` counts the runs
+    that the program itself declined with ``unsupported``. `possible` describes claims that could be
+    added; `untrue` describes claims that the run contradicts.
     """
 
     assumes_features: bool = False
@@ -198,18 +198,19 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     the trace of a fault. `defect` is the named defect behind an expected failure. `reproduce` is
     the command that repeats this case run. `signature` identifies the cause of a failure across
     cases and machines. `reason` explains why a known failure is accepted. `baseline_divergence` is
-    the baseline that the answers followed, if either was acceptable and they differ. `finding` has
-    the fields of the message if an answer was wrong.
+    the baseline that the answers followed, if either baseline was acceptable and they differ.
+    `finding` has the fields of the message if an answer was wrong.
 
-    `needs` are the claims that the calls need, `missing_claim` the first one that the
-    implementation lacks, `declined_claims` those that it makes but answered with ``unsupported``.
-    `agreed_level` is the highest level at which all answers agree with the reference's.
+    `needs` are the claims that the calls need; `missing_claim` is the first of them that the
+    implementation lacks; `declined_claims` are claims that it makes, although it answered with
+    ``unsupported``. `agreed_level` is the highest level at which all answers agree with the
+    reference's.
 
-    `requirements` are those of the case, whatever the outcome. `violated_requirements` are the
-    requirements that the answers of a failed run violated, from this case or others, most specific
-    first. Two subsets of `requirements` have outcomes of their own: `undiscovered` requirements
-    depend on properties that the implementation does not discover, and `unaffected` requirements
-    are met although discovery of something else failed.
+    `requirements` are the case's requirements, whatever the outcome. `violated_requirements` are
+    the requirements that the answers of a failed run violated, from this case or others, most
+    specific first. Two subsets of `requirements` have their own outcomes: `undiscovered`
+    requirements depend on properties that the implementation does not discover, and `unaffected`
+    requirements are met although discovery of something else failed.
     """
 
     case: str
@@ -238,7 +239,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
     @property
     def judged_requirements(self) -> tuple[str, ...]:
-        """The requirements that this run has an outcome for: violated ones first."""
+        """The requirements for which this run has an outcome, violated ones first."""
         return tuple(dict.fromkeys((*self.violated_requirements, *self.requirements)))
 
     def outcome_of(self, requirement: str) -> Outcome:
@@ -282,7 +283,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 class AnsweredByChance(Event, frozen=True, tag="answered by chance", omit_defaults=True):
     """In a comparison, the right side answered a call differently when the calls were repeated.
 
-    The rest of the scenario was not compared. `call` is the number of that call, from 1, and
+    The rest of the scenario was not compared. `call` is the number of that call, starting at 1, and
     `finding` has the fields of the message.
     """
 
@@ -306,7 +307,7 @@ class Coverage(Event, frozen=True, tag="reached"):
 
 
 class Progress(Event, frozen=True, tag="progress"):
-    """The number of examples that fuzzing has played so far. Not in saved streams."""
+    """The number of examples that fuzzing has played so far. Saved streams do not contain it."""
 
     played_examples: int
 

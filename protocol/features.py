@@ -2,7 +2,7 @@
 
 As in the Gateway API, a feature is *core* if every cluster uses it and *extended* if
 implementations can do without it. Most features are listed in ``features`` of ``hello``. The others
-follow from its operations and policies and must not be listed again.
+follow from the operations and policies in ``hello`` and must not be listed again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Feature(msgspec.Struct, frozen=True):
         support: whether the feature is core or extended.
         meaning: what an implementation with the feature does, in one line.
         operations: the operations that the feature needs.
-        policies: the managers that the feature needs, each with policies that provide it.
+        policies: the managers that the feature needs, each with the policies that provide the
+            feature.
         is_named: whether ``features`` lists the feature; if not, it follows from the operations
             and policies.
         since: the protocol version that introduced the feature. Features of version 1 are assumed
@@ -55,7 +56,7 @@ CHECKPOINT_FILES = "checkpoint-files"
 
 _MEANINGS = {
     "init-containers": "app containers reuse the resources of their pod's init containers",
-    "sidecars": "sidecars keep their resources as long as their pod lives",
+    "sidecars": "sidecars keep their resources as long as their pod exists",
     "container-removal": "`remove` with a `container` frees that container's resources",
     "restart": "after another `start` in the same `state_dir`, pods on the node keep their"
     " resources",
@@ -71,7 +72,7 @@ _MEANINGS = {
     CHECKPOINT_FILES: "state is stored in `cpu_manager_state` and `memory_manager_state`, in the"
     " kubelet's formats, and damaged files are refused",
     "quota": "`start` can ask whether CFS quota limits each container",
-    "effective-configuration": "`start` can ask for the configuration in force, with its defaults",
+    "effective-configuration": "`start` can ask for the effective configuration, with its defaults",
     "refused-pods": "`start` can ask for the outcome of refused pods: phase, reason, message",
     "flags": "`flags` of `start` take effect as on the kubelet's command line",
     "preferred-devices": "a device plugin can prefer some of its devices",
@@ -136,7 +137,7 @@ def assumed_features(hello: Hello) -> tuple[str, ...]:
     """The features assumed if ``hello`` lists none: all that its other claims allow.
 
     Checkpoint files are assumed only at level ``kubelet``, and features of later protocol versions
-    never.
+    are never assumed.
     """
     return tuple(
         name

@@ -10,7 +10,7 @@ _NEW_OBJECTS = 100_000
 
 
 def freeze_at_exit() -> None:
-    """Disables collection of this process's objects at exit.
+    """Prevents this process's objects from being collected at exit.
 
     Collecting msgspec's types at exit can crash the interpreter (msgspec issue 717).
     """
@@ -20,7 +20,7 @@ def freeze_at_exit() -> None:
 def collect_seldom() -> None:
     """Makes the collector run less often.
 
-    Messages, states and cases are numerous and free of cycles. With Python's default threshold, a
-    run of all cases takes a fifth longer.
+    Messages, states and cases are numerous and free of cycles. With Python's default threshold,
+    running all cases takes a fifth longer.
     """
     gc.set_threshold(_NEW_OBJECTS)

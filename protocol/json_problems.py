@@ -18,7 +18,7 @@ _WORDS = (
     ("Invalid \\", "a backslash in a string does not begin an escape sequence"),
     ("Illegal trailing comma", "there is a comma before a closing bracket"),
 )
-"""Messages of Python's JSON parser, with clearer ones."""
+"""Messages of Python's JSON parser, each with a clearer one."""
 
 _TYPES = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
 

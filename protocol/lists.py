@@ -1,7 +1,7 @@
 """Normalizes answers for comparison: sorts lists that represent sets and fills in empty values.
 
 Every list field of an answer is in one of the tables below. cAdvisor's lists are in discovery
-order, which only counts at level ``kubelet``; at other levels they are compared as sets.
+order, which matters only at level ``kubelet``; at other levels, they are compared as sets.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ AS_FOUND: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     machine.Node: ("hugepages", "cores", "caches"),
     machine.Core: ("thread_ids", "uncore_caches", "caches"),
 }
-"""List fields in cAdvisor's order, which only counts at level ``kubelet``."""
+"""List fields in cAdvisor's order, which matters only at level ``kubelet``."""
 
 ORDERED: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     messages.NodeHints: ("cpu", "memory", "devices"),
     messages.Reconciled: ("updates",),
     machine.Node: ("distances",),
 }
-"""List fields whose order always counts."""
+"""List fields whose order always matters."""
 
 EMPTY: Mapping[type[msgspec.Struct], Callable[[], Any]] = {
     messages.Container: dict,
@@ -58,7 +58,7 @@ class _Set(list[Any]):
 def in_order(message: msgspec.Struct, *, exact: bool) -> Any:
     """Returns the message as plain values, with sorted lists in place of sets.
 
-    Null and missing fields become empty if they mean the same.
+    Null and missing fields become empty if that means the same.
 
     Args:
         message: an answer.
@@ -93,7 +93,7 @@ def _as_set(plain: Any) -> Any:
 
 
 def _place(item: Any) -> tuple[int, str]:
-    """Sort key: numbers by value, anything else by its JSON text."""
+    """The sort key: a number's value, or the JSON text of anything else."""
     return (item, "") if isinstance(item, int) else (0, json.dumps(item, sort_keys=True))
 
 
@@ -109,7 +109,7 @@ def remark(expected: object, actual: object) -> str:
 
 
 def repetition_remark(items: object) -> str:
-    """Describes in brackets which item a list that represents a set repeats, if any."""
+    """Describes in brackets which item is repeated in a list that represents a set, if any."""
     return remark((), _Set(items)) if isinstance(items, list | tuple) else ""
 
 

@@ -1,7 +1,7 @@
 """The part of cAdvisor's ``MachineInfo`` that the managers read.
 
-Field names are those of cAdvisor's JSON. Unknown fields are ignored, and ``null`` means an empty
-list.
+The field names are the same as in cAdvisor's JSON. Unknown fields are ignored, and ``null`` means
+an empty list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class HugePages(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class UncoreCache(msgspec.Struct, frozen=True, cache_hash=True):
-    """A last-level cache that a core uses; `size` is in bytes, `type` as the kernel reports it."""
+    """A last-level cache used by a core. `size` is in bytes; `type` is what the kernel reports."""
 
     id: int
     size: int = 0
@@ -52,8 +52,8 @@ class Node(msgspec.Struct, frozen=True, cache_hash=True):
 class MachineInfo(msgspec.Struct, frozen=True, cache_hash=True):
     """A whole machine.
 
-    `num_cores` counts logical CPUs, `num_physical_cores` cores and `num_sockets` packages, by
-    cAdvisor's rules. `memory_capacity` is in bytes.
+    By cAdvisor's rules, `num_cores` counts logical CPUs, `num_physical_cores` counts cores, and
+    `num_sockets` counts packages. `memory_capacity` is in bytes.
     """
 
     num_cores: int = 0

@@ -2,7 +2,7 @@
 
 Messages defined by the protocol are strict: an unknown field is an error. Objects defined by
 Kubernetes and cAdvisor (pods, configuration, ``MachineInfo``) are open. In JSON, a CPU set is a
-string in the Linux list format and a NUMA set a sorted list; in memory, both are types of
+string in the Linux list format, and a NUMA set is a sorted list; in memory, both have types from
 `numaproof.protocol.sets`.
 """
 
@@ -74,7 +74,7 @@ class Hint(Strict, frozen=True):
 
 
 ProviderHints = dict[str, tuple[Hint, ...] | None]
-"""Hints by resource. None means "no preference", an empty list "cannot be satisfied anywhere"."""
+"""Hints by resource: None means no preference; an empty list means that no nodes are suitable."""
 
 
 class MemoryBlock(Strict, frozen=True):
@@ -88,8 +88,8 @@ class MemoryBlock(Strict, frozen=True):
 class Container(Strict, frozen=True):
     """A container's resources: the CPUs it may run on, its exclusive CPUs, memory and affinity.
 
-    `devices` (ids by resource) is None if no device plugin is configured. `quota` is whether the
-    container runtime limits the container by CFS quota; None unless `start` requests it
+    `devices` (ids by resource) is None if no device plugin is configured. `quota` tells whether the
+    container runtime limits the container by CFS quota; it is None unless `start` requests it
     (version 1.1).
     """
 
@@ -174,7 +174,7 @@ class MergeArgs(Strict, frozen=True):
 
 
 class AssignArgs(Strict, frozen=True):
-    """Asks for an assignment of `count` of the CPUs in `available`, without any other manager."""
+    """Asks for `count` of the CPUs in `available`, without involving any other manager."""
 
     machine: MachineInfo
     available: CPUSet
@@ -212,8 +212,9 @@ class Options(Strict, frozen=True):
 class Hello(Strict, frozen=True):
     """Describes an implementation and its claims; the harness tests only what is claimed.
 
-    `features` lists the supported features; if omitted, all that the other claims allow are
-    assumed. `discovers` lists the fields that `discover` fills in (version 1.1); if omitted, all.
+    `features` lists the supported features; if it is omitted, all features that the other claims
+    allow are assumed. `discovers` lists the fields that `discover` fills in (version 1.1); if it is
+    omitted, all fields are assumed.
     """
 
     protocol: int
@@ -242,8 +243,8 @@ class StartedCPUs(Strict, frozen=True):
 class Started(Strict, frozen=True):
     """The managers are running. `memory` is the allocatable memory by node and type.
 
-    `config` is the effective configuration, including defaults; None unless `start` requests it
-    (version 1.1).
+    `config` is the effective configuration, including defaults; it is None unless `start` requests
+    it (version 1.1).
     """
 
     cpus: StartedCPUs
@@ -333,7 +334,7 @@ class RefusedPod(Strict, frozen=True):
 class AdmissionRefused(Strict, frozen=True):
     """A pod or a request was refused; `reason` is the documented reason.
 
-    `pod` is the resulting status of the pod; None unless `start` requests it (version 1.1).
+    `pod` is the resulting status of the pod; it is None unless `start` requests it (version 1.1).
     """
 
     reason: str

@@ -2,7 +2,7 @@
 
 The expected value comes from the documentation, the reference, the left side or a recording; the
 actual value always comes from the implementation under test. Sets are shown as in the protocol
-(``0-3,8``), anything else as JSON.
+(``0-3,8``), and all other values are shown as JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mismatch:
 
 
 def short_text(value: Any) -> str:
-    """Returns a value as text, cut to a maximum length: sets and words plain, others as JSON."""
+    """Returns a value as text, cut to a maximum length: sets and words as is, others as JSON."""
     is_word = isinstance(value, str) and _PLAIN.fullmatch(value)
     text = value if is_word else json.dumps(value, ensure_ascii=False, default=str)
     more = len(text) - _LONGEST

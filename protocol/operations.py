@@ -54,4 +54,4 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         )
     }
 )
-"""Every operation by name. After a refused start, those with `needs_start` return a fault."""
+"""Every operation by name. After a refused start, operations with `needs_start` return a fault."""

@@ -1,4 +1,4 @@
-"""Fields that answers include only if ``tell`` of the last start requests them (version 1.1)."""
+"""Fields that answers include only if the last start's ``tell`` requests them (version 1.1)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RequestedFields:
         """
         for place in unrequested_fields(answer, self._tell):
             raise ProtocolError(
-                f"`{place.path}` was not asked for; leave it out unless `tell` of the start has"
-                f' "{place.of}"'
+                f"`{place.path}` was not requested; leave it out unless the start's `tell`"
+                f' includes "{place.of}"'
             )
         return answer

@@ -1,7 +1,7 @@
 """The supported Kubernetes releases.
 
 `numaproof.reference.deviations.releases` describes how they differ. The names and their order are
-here because code that judges the reference must not import it.
+defined here because code that judges the reference must not import the reference.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ def between(first: str, last: str = RELEASES[-1]) -> tuple[str, ...]:
     """Returns the releases from `first` to `last`, inclusive.
 
     Raises:
-        ValueError: either is not a supported release.
+        ValueError: one of them is not a supported release.
     """
     return RELEASES[RELEASES.index(first) : RELEASES.index(last) + 1]

@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
 
 
 def _dedent_descriptions(value: Any) -> Any:
-    """Dedents the docstrings in a schema, because only some Python versions do."""
+    """Dedents the docstrings in a schema, because only some Python versions do this."""
     if isinstance(value, dict):
         return {
             key: inspect.cleandoc(item)

@@ -29,8 +29,8 @@ class ListFormatError(ValueError):
 class IntegerSet:
     """An immutable set of small non-negative integers.
 
-    Iteration is in ascending order. Sets are ordered by their masks, so the set with the smaller
-    largest member comes first.
+    Iteration is in ascending order. Sets are ordered by their masks, so a set whose largest member
+    is smaller comes first.
     """
 
     __slots__ = ("mask",)
@@ -41,7 +41,7 @@ class IntegerSet:
         """Creates a set of the given members.
 
         Raises:
-            ValueError: a member is negative, or at least `LARGEST_MEMBER`.
+            ValueError: a member is negative or is not below `LARGEST_MEMBER`.
         """
         mask = 0
         for member in members:

@@ -1,7 +1,7 @@
 """The reference implementation as an object: it turns requests into answers.
 
 `Reference` is the only entry point. It keeps the started node between calls, as a kubelet does, and
-converts every error to the protocol's answer.
+turns every error into the answer that the protocol prescribes.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Reference:
     """The reference implementation.
 
     Args:
-        follows_docs: follow the documentation, even where kubelets of the same release break it.
+        follows_docs: whether to follow the documentation even where kubelets of the same release
+            break it.
         exceptions: names of defects for which `follows_docs` is inverted, and of changes between
-            releases to leave out.
+            releases that are left out.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Reference:
         """Sets the devices to prefer among equally good ones, by container and resource.
 
         A kubelet may pick any of them; this makes the reference follow another implementation's
-        choice. Lasts until the next start or until called again.
+        choice. This lasts until the next start or the next call of this method.
         """
         if self._node is not None:
             self._node.device_manager.first_choice = devices
@@ -140,7 +141,7 @@ class Reference:
         """Starts a node and discards the previous node's memory.
 
         Raises:
-            StartError: a stage refused.
+            StartError: the start is refused.
             UnsupportedError: the configuration uses something that the reference does not support.
         """
         self._node = None
@@ -174,7 +175,7 @@ class Reference:
         return self._machine(args.root, self._release(args.kubernetes))
 
     def _machine(self, root: str, release: Release) -> MachineInfo:
-        """Reads the machine at `root`; trees held by this process never change and are cached."""
+        """Reads the machine at `root`; trees in memory never change and are cached."""
         if "\0" in root:
             raise RequestError("the root is not a path: it contains a NUL character")
         tree = trees.held_root(root)

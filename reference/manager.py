@@ -1,7 +1,7 @@
-"""The common part of all managers: allocating, tracking holders and writing a checkpoint.
+"""What all managers have in common: allocating, tracking holders and writing a checkpoint.
 
-The Topology Manager asks every manager in turn for hints, and later to allocate. Policies are
-immutable values; only managers keep state between calls.
+The Topology Manager asks every manager in turn for hints, and later asks it to allocate resources.
+Policies are immutable values; only managers keep state between calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Occasion = Literal["reconcile", "admission", "now"]
 
 
 class Entries(Protocol):
-    """A manager's state: the holders of resources, and how to release them."""
+    """A manager's state: who holds which resources, and how to release them."""
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Yields every holder: pod uid and container name, which is empty for a whole pod."""
@@ -44,7 +44,7 @@ class StateFile(Protocol[Saved_contra]):
     name: str
 
     def read(self) -> bytes | None:
-        """Returns the content, or None if the file does not exist."""
+        """Returns the contents, or None if the file does not exist."""
 
     def write(self, state: Saved_contra) -> None:
         """Writes the state."""
@@ -69,7 +69,7 @@ class Manager(ABC, Generic[State]):
         """Allocates the container's resources, on the nodes of `affinity` first.
 
         Raises:
-            AdmissionError: too little is free, or too little on the required nodes.
+            AdmissionError: there are too few free resources, or too few on the required nodes.
         """
 
     @abstractmethod
@@ -132,14 +132,14 @@ class Policy(Protocol[State]):
         """Releases the container's resources."""
 
     def with_reservation_of(self, other: Self, /) -> Self:
-        """Returns this policy with the reservation of another one."""
+        """Returns this policy with another policy's reservation."""
 
 
 PolicyT = TypeVar("PolicyT", bound=Policy[Any])
 
 
 class ContainerManager(Manager[State], Generic[State, PolicyT]):
-    """A manager with a policy. A policy of None (``none`` or ``None``) allocates nothing."""
+    """A manager with a policy; if that is None (``none`` or ``None``), it allocates nothing."""
 
     def __init__(self, policy: PolicyT | None, state: State, file: StateFile[State]) -> None:
         super().__init__(state, file)

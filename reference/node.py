@@ -1,7 +1,7 @@
-"""The node: all managers together, one protocol call at a time.
+"""The node: all managers together, handling one protocol call at a time.
 
 A `StartedNode` is the state that a kubelet keeps between calls. Its methods take and return
-protocol messages; `Reference` converts their errors to answers.
+protocol messages; `Reference` turns their errors into answers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class NodeSetup:
     """The results of a start, which stay the same while the node runs.
 
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
-    `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's.
+    `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's scope.
     `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
     configuration in effect, if the start requested it; `include` names the optional fields in
     answers.
@@ -70,8 +70,8 @@ class StartedNode:
     """A started node.
 
     `pods` are the pods on the node in order of arrival. `runtime_cpus` are the CPUs last sent to
-    the container runtime, `ended_containers` the ended containers of pods on the node, and
-    `affinity` the Topology Manager's results; all are keyed by pod uid and container name.
+    the container runtime, `ended_containers` are the ended containers of pods on the node, and
+    `affinity` has the Topology Manager's results; all are keyed by pod uid and container name.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class StartedNode:
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
-        """Admits a pod: the Topology Manager makes every manager allocate for it.
+        """Admits a pod: the Topology Manager makes every manager allocate resources to it.
 
         Raises:
-            AdmissionError: a container does not get its resources. Those of earlier containers are
-                released at the next call.
+            AdmissionError: a container does not get its resources. The resources of earlier
+                containers are released at the next call.
 
         Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, TOPO-ORDER-003.
         """
@@ -158,7 +158,7 @@ class StartedNode:
     def _managers_for(self, pod: Pod) -> tuple[Manager[Any], ...]:
         """The managers that take part in an admission.
 
-        Without hints, the Device Manager is only involved if the pod requests devices.
+        Without hints, the Device Manager is involved only if the pod requests devices.
         """
         hinted = self.setup.topology_policy is not None
         if hinted or self.device_manager.serves(pod):
@@ -175,7 +175,7 @@ class StartedNode:
         self.setup = replace(self.setup, cpu=self.cpus.policy, memory=self.memory.policy)
 
     def save(self) -> None:
-        """Writes the checkpoints that changed.
+        """Writes the checkpoints that have changed.
 
         Requirements: CPU-CHECKPOINT-002.
         """
@@ -185,7 +185,7 @@ class StartedNode:
     def remove_stale_state(
         self, when: Occasion, providers: Iterable[Manager[Any]] | None = None
     ) -> None:
-        """Makes managers (by default all) release the resources of pods no longer on the node.
+        """Makes managers (all by default) release the resources of pods no longer on the node.
 
         Requirements: CPU-RECONCILE-005, CPU-REMOVE-003.
         """

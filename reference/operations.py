@@ -27,7 +27,7 @@ _LARGEST_NODE = 63
 
 
 def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
-    """Assigns CPUs out of the available ones, with all policy options enabled.
+    """Assigns some of the available CPUs, with all policy options enabled.
 
     Nothing is reserved, and no affinity applies.
 

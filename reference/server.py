@@ -17,8 +17,8 @@ _ID = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18})')
 def serve(stdin: BinaryIO, stdout: BinaryIO, *, follows_docs: bool = False) -> None:
     """Answers every line of `stdin` on `stdout`, in order, until `stdin` ends.
 
-    A line that is not a request gets a fault as its answer. The fault's id is the first one that
-    appears in the line, or 0. Empty lines are ignored.
+    A line that is not a request is answered with a fault, whose id is the first id that appears in
+    the line, or 0. Empty lines are ignored.
     """
     reference = Reference(follows_docs=follows_docs)
     while line := stdin.readline(codec.LONGEST_LINE + 1):

@@ -1,4 +1,4 @@
-"""Starting a node: the stages in the kubelet's order, and why each can refuse.
+"""Starting a node: the stages in the kubelet's order, and why each can refuse to start.
 
 A start reads the configuration, discovers the machine, creates the managers' policies, and restores
 their checkpoints.
@@ -59,7 +59,7 @@ def start(
     """Starts a node; `discover` reads the machine from a tree.
 
     Raises:
-        StartError: a stage refused.
+        StartError: the start is refused.
         UnsupportedError: the configuration uses something that the reference does not support.
 
     Requirements: CPU-ERROR-007, CPU-GATE-014, CPU-RECONCILE-010, CPU-RESTART-004, CPU-RESTART-005,

@@ -1,7 +1,7 @@
-"""Renders an answer about a node, as text, HTML or SVG: a table, a drawing and the reasons.
+"""Renders an answer about a node as text, HTML or SVG: a table, a drawing and the reasons.
 
-The page loads and runs nothing: its content security policy allows only its own style, by hash.
-Jinja escapes every value, and hidden characters are made visible.
+The page loads and runs nothing: its content security policy allows only its own styles, identified
+by hash. Jinja escapes every value, and hidden characters are made visible.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A candidate with its mark and the reason for it."""
+    """A candidate, its mark, and the reason for the mark."""
 
     mark: Mark
     subject: str
@@ -80,7 +80,7 @@ class StoryStep:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Explains why a pod, or several identical ones, was refused or admitted.
+    """Explains why one pod or several identical pods were refused or admitted.
 
     `message` is the kubelet's message, `summary` is numaproof's.
     """
@@ -95,7 +95,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class ShownDefect:
-    """A named defect of the kubelet, with the addresses of its description and its issue."""
+    """A named defect of the kubelet, and the URLs of its description and its issue."""
 
     name: str
     what: str
@@ -103,19 +103,19 @@ class ShownDefect:
     issue: str
 
     def __str__(self) -> str:
-        """Returns the first sentence about the defect, with its addresses."""
+        """Returns the first sentence of the description, with the URLs."""
         where = " · ".join(filter(None, (self.page, self.issue)))
         return f"{self.name}: {self.what.partition('. ')[0].removesuffix('.')} ({where})"
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedAnswer:
-    """An answer that defects of the kubelet affect.
+    """An answer affected by defects of the kubelet.
 
     Attributes:
         subject: the pod, container or part of the node that the answer is about.
         summary: how the defects affect the answer.
-        differences: triples of what differs, the kubelet's answer and the documented one.
+        differences: triples: what differs, the kubelet's answer and the documented answer.
         defects: the defects.
     """
 
@@ -127,7 +127,7 @@ class ShapedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReport:
-    """The whole answer; `setting` describes the node as pairs of a name and a value."""
+    """The whole answer; `setting` describes the node as name-value pairs."""
 
     title: str
     good: bool
@@ -142,14 +142,14 @@ class AnswerReport:
 
 
 def mark_of(answer: AnswerReport) -> Mark:
-    """Returns the mark of an answer: fair if it is good but not as documented."""
+    """Returns the mark of an answer: fair if it is good but differs from the documentation."""
     if not answer.good:
         return "bad"
     return "fair" if answer.shaped_answers else "good"
 
 
 def visible_columns(rows: tuple[ContainerRow, ...]) -> list[str]:
-    """Returns the columns that are not empty, and those that refusals need."""
+    """Returns the pod and container columns, and all others that are not empty."""
     return [
         key for key in HEADS if key in {"pod", "container"} or any(getattr(r, key) for r in rows)
     ]
@@ -161,7 +161,7 @@ _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 
 
 def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
-    """Yields the answer: a head, the table, a drawing `width` columns wide, and explanations."""
+    """Yields the answer: a heading, the table, a drawing `width` columns wide, and explanations."""
     mark = mark_of(answer)
     head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
     yield Group(head, Text(" · ".join(f"{name} {value}" for name, value in answer.setting), "dim"))

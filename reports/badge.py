@@ -26,7 +26,7 @@ _TEMPLATE = environment().get_template("badge.svg.j2")
 
 
 def badge(summary: Summary) -> str:
-    """Returns the badge of a run: its Kubernetes release and its result."""
+    """Returns a run's badge, which shows its Kubernetes release and its result."""
     started = summary.start
     label = f"kubernetes {release_and_level(started)[0]}" if started else "numaproof"
     return shield(label, _message(summary), _COLOURS[summary.verdict])

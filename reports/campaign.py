@@ -1,4 +1,4 @@
-"""Formats the result of a campaign, for files and terminals; deterministic."""
+"""Formats the result of a campaign for files and terminals, deterministically."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def as_text(summary: CampaignSummary, folder: Path | None = None) -> str:
 
     Args:
         summary: the summary.
-        folder: the campaign's folder, to add to the names of case files; None to leave them
-            relative to it.
+        folder: the campaign's folder, to prepend to the names of case files; None to leave the
+            names relative to it.
     """
     return "\n".join(_lines(summary, folder)) + "\n"
 
@@ -92,7 +92,7 @@ def _finding(finding: CampaignFinding, folder: Path | None) -> Iterator[str]:
 
 
 def _reproduce(finding: CampaignFinding, folder: Path | None) -> str:
-    """Returns the command that reproduces a finding, with its file's path in the folder."""
+    """Returns the command that reproduces a finding, with the path of its file in the folder."""
     if folder is None or not finding.file:
         return finding.reproduce
     named = quote_words([str(folder / finding.file)])
@@ -135,7 +135,7 @@ class Standing:
 
     Attributes:
         units_done: the number of finished units, including those of earlier runs.
-        total: the number of all units.
+        total: the total number of units.
         failures: the number of failed case runs and scenarios.
         signatures: the number of distinct failures.
         here: the number of units finished by this run.
@@ -156,7 +156,7 @@ class Standing:
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated seconds until the end; None while unknown."""
+        """The estimated number of seconds until the end; None while unknown."""
         return (self.total - self.units_done) / self.rate if self.rate else None
 
     def __str__(self) -> str:
@@ -182,7 +182,7 @@ class CampaignProgress(Bar):
     Args:
         stream: where to write.
         environment: the environment variables that decide between live and plain output (default:
-            those of the process).
+            the process's own).
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:

@@ -1,7 +1,7 @@
 """Draws machines as SVG and as text.
 
 Drawings show sockets, NUMA nodes, uncore caches, cores and threads, with the owner of each CPU and,
-if known, of memory and devices. Owners differ in letters and hatching, not only in colour.
+if known, of memory and devices. Owners are told apart by letters and hatching, not only by colour.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Draws a machine as SVG: nested boxes in rows of even length.
+"""Draws a machine as SVG: nested boxes in rows of about equal length.
 
 All styling is in presentation attributes, because a page's content security policy may forbid
-styles. Hatching consists of single lines, because pattern ids of drawings on one page would clash.
+styles. Hatching consists of individual lines, because the pattern ids of several drawings on one
+page would clash.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class _Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """The parameters of a drawing; `cell` is the width of a thread, for the longest CPU number."""
+    """The parameters of a drawing; `cell` is the width of a thread with the longest CPU number."""
 
     cell: int
     stock: layout.Stock
@@ -235,7 +236,7 @@ class _Drawing:
 
 
 def _flow(boxes: Sequence[_Box], limit: int, gap: int) -> tuple[list[tuple[int, int]], int, int]:
-    """Arranges boxes in rows of even length, no wider than `limit`.
+    """Arranges boxes in rows of about equal length, no wider than `limit`.
 
     Returns:
         The position of each box, and the total width and height.

@@ -112,8 +112,8 @@ class _Drawing:
     def _label_column(self, parts: list[layout.Group], indent: int) -> int:
         """Returns the width of labels to the left of the cores, or 0 for labels above the cores.
 
-        Labels are on the left if the parts are caches, which are many and small, or if they have
-        a single core each.
+        Labels are on the left if the parts are caches (there are many small ones) or have a single
+        core each.
         """
         beside = bool(parts) and all(
             part.cores
@@ -142,7 +142,7 @@ class _Drawing:
         ]
 
     def _rows(self, cores: tuple[layout.DrawnCore, ...], indent: int) -> Iterator[Text]:
-        """Yields rows of cores that fit next to `indent` columns, separated by lines."""
+        """Yields rows of cores, separated by lines, that fit beside `indent` columns."""
         holders = self.ownership.holders
         cell = self.digits + (0 if holders[cores[0].cpus[0]].kind == "plain" else 1)
         column = max(len(core.cpus) for core in cores) * (cell + 1)

@@ -105,8 +105,8 @@ class Recorder:
     def record(self, event: AnyEvent) -> None:
         """Writes an event to the file immediately; discards a line that doesn't fit on the disk.
 
-        Progress is not recorded. If the end of an interrupted run is earlier than other events, it
-        gets the latest time.
+        Progress is not recorded. If the event that ends an interrupted run has an earlier time than
+        other events, it gets the latest time.
 
         Raises:
             OSError: the event cannot be written. The error names the file.
@@ -146,7 +146,7 @@ def read_events(path: Path) -> tuple[AnyEvent, ...]:
         raise EventsError(f"{path}: {error.strerror or error}") from None
     except codec.ProtocolError as error:
         raise EventsError(
-            f"{path}: {error}; expected an {EVENTS} of this version of numaproof"
+            f"{path}: {error}; expected an {EVENTS} written by this version of numaproof"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Groups failures by cause, because one bug often fails many cases on many machines.
+"""Groups failures by cause, because one bug often makes many cases fail on many machines.
 
 Failures with the same signature have the same cause. A bug that breaks several rules has several
 signatures, so two groups are merged if a failure in one of them broke the invariants of both.

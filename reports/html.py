@@ -1,8 +1,8 @@
 """Renders a run as a self-contained HTML page that loads nothing.
 
 Jinja escapes every value, and hidden characters (controls, direction marks) are made visible. The
-content security policy allows only the page's own style and script, by hash, so even markup that
-escaped escaping would be harmless.
+content security policy allows only the page's own style and script, identified by hash, so even
+markup that got past the escaping would be harmless.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ _LINE = 500
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A call on the page: formatted JSON, and the lines of the difference.
+    """A call on the page: formatted JSON, and the lines of the diff.
 
-    `bad` is whether the call is part of the failure. `before` lists what the harness did before it.
+    `bad` indicates whether the call is part of the failure. `before` lists what the harness did
+    before the call.
     """
 
     number: int
@@ -62,7 +63,7 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A cause, shown by its smallest failure.
+    """A cause, represented by its smallest failure.
 
     `others` holds the other failures with this cause. `also` describes its other signatures.
     `left_out` counts omitted steps.
@@ -88,7 +89,7 @@ class Card:
 
 
 def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
-    """Returns a card for each cause, and the failures for which there was no space."""
+    """Returns a card for each cause, and the failures for which there was no room."""
     groups = causes(summary)
     cards: list[Card] = []
     room = ROOM
@@ -189,7 +190,7 @@ def _links(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def is_web_address(address: str) -> bool:
-    """Whether an address from an implementation may become a link: only plain http or https."""
+    """Whether a URL from an implementation may become a link: only plain http or https."""
     try:
         parts = urlsplit(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The types of the JSON that commands print; ``docs/schemas`` has them as JSON Schemas."""
+"""The types of the JSON that commands print; ``docs/schemas`` has the JSON Schemas."""
 
 # The schemas are generated from these annotations, so their names must exist at run time.
 # ruff: noqa: TC001
@@ -95,7 +95,7 @@ class RunSummary(TypedDict):
 
 
 class FailurePlace(TypedDict):
-    """A failure with a given cause; `case` is empty for a generated scenario."""
+    """A failure that has the cause; `case` is empty for a generated scenario."""
 
     case: str
     title: str

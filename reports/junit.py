@@ -1,9 +1,9 @@
 """Renders JUnit XML for GitHub, GitLab and Jenkins.
 
-Each requirement area is a test suite, and each case run a test case. CI systems identify a test by
-``classname`` and ``name`` and drop duplicates, so both depend only on the case and the machine and
-are unique. Properties list what failed. Wrong answers are a ``failure``; a broken program or a case
-that did not run is an ``error``; unsupported cases, expected failures and known failures are
+Each requirement area is a test suite, and each case run is a test case. CI systems identify a test
+by ``classname`` and ``name`` and drop duplicates, so both depend only on the case and the machine
+and are unique. Properties list what failed. Wrong answers are a ``failure``; a broken program or a
+case that did not run is an ``error``; unsupported cases, expected failures and known failures are
 ``skipped`` with a reason. A run that is incomplete or tested nothing has an additional error.
 """
 
@@ -160,7 +160,7 @@ def _add_property(case: ET.Element, name: str, value: str) -> None:
 
 
 def _number_duplicates(root: ET.Element) -> None:
-    """Numbers test cases with equal names; CI systems would keep only one of them."""
+    """Numbers test cases that have the same name; CI systems would keep only one of them."""
     used: set[tuple[str | None, str]] = set()
     for case in root.iter("testcase"):
         given = name = case.get("name", "")

@@ -1,4 +1,4 @@
-"""The content of a drawing: a machine as nested groups, the owners of CPUs, memory and devices.
+"""The contents of a drawing: a machine as nested groups, the owners of CPUs, memory, and devices.
 
 Usually a socket contains NUMA nodes. If a node spans several sockets (on virtual machines and old
 servers), nodes contain sockets instead, so that each node stays in one piece.
@@ -127,7 +127,7 @@ def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) ->
 
 
 def _with_caches(group: Group, cores: Iterable[Core]) -> Group:
-    """Adds cores to a group, in boxes by uncore cache if there are several caches."""
+    """Adds cores to a group, in a box for each uncore cache if there are several caches."""
     found = group_values(
         (tuple(cache.id for cache in core.uncore_caches or ()), core)
         for core in sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
@@ -311,8 +311,8 @@ _LONGEST = 60
 class DrawnMemory:
     """Memory of one type on one NUMA node, in bytes.
 
-    `reserved` is for the system, `allocated` belongs to containers. `group` lists the nodes of the
-    group that includes this one; it is empty for a node outside a group.
+    `reserved` is for the system; `allocated` belongs to containers. `group` lists the nodes in the
+    group that includes this node; it is empty if the node is in no group.
     """
 
     node: int
@@ -324,7 +324,7 @@ class DrawnMemory:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The reserved and the allocated fraction of the total; their sum is at most 1."""
+        """The reserved and allocated fractions of the total; their sum is at most 1."""
         if not self.total:
             return 0.0, 0.0
         reserved = min(self.reserved / self.total, 1.0)
@@ -332,7 +332,7 @@ class DrawnMemory:
 
     @property
     def text(self) -> str:
-        """``3 GiB of 16 GiB allocated, 100 MiB reserved``."""
+        """The amounts as text, such as ``3 GiB of 16 GiB allocated, 100 MiB reserved``."""
         text = f"{bytes_text(self.allocated)} of {bytes_text(self.total)} allocated"
         if self.reserved:
             text += f", {bytes_text(self.reserved)} reserved"
@@ -341,7 +341,7 @@ class DrawnMemory:
 
 @dataclass(frozen=True, slots=True)
 class DrawnDevice:
-    """A device near NUMA nodes; `owner` is the owner's name, empty for a free device."""
+    """A device near NUMA nodes; `owner` is the owner's name, or empty for a free device."""
 
     resource: str
     id: str
@@ -375,7 +375,7 @@ NOTHING = Stock()
 
 
 def of_node(stock: Stock, node: int | None) -> Stock:
-    """Returns the memory of a node and the devices near this node only."""
+    """Returns the memory of a node and the devices near this node alone."""
     return Stock(
         tuple(one for one in stock.memory if one.node == node),
         tuple(one for one in stock.devices if one.nodes == (node,)),
@@ -383,7 +383,7 @@ def of_node(stock: Stock, node: int | None) -> Stock:
 
 
 def without_node(stock: Stock) -> Stock:
-    """Returns the devices near no node or several nodes."""
+    """Returns the devices near several nodes or none."""
     return Stock(
         (),
         tuple(

@@ -1,4 +1,4 @@
-"""The basis of HTML pages: packaged files, hashes for security policies, escaping templates."""
+"""The basis of HTML pages: packaged files, hashes for security policies, and escaping templates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Standard streams that make all output visible, so that nothing can drive the terminal.
+"""Standard streams that make hidden characters visible, so that output can't control the terminal.
 
-The command does all of its work inside `shown_streams`, so messages of every part and library go
-through `visible`. Only a `numaproof.reports.console.ShownConsole` writes control sequences.
+The command does all of its work inside `shown_streams`, so messages from every module and library
+go through `visible`. Only a `numaproof.reports.console.ShownConsole` writes control sequences.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class _ShownBytes(io.RawIOBase):
 
 @contextmanager
 def shown_streams() -> Iterator[None]:
-    """Replaces standard output and standard error by a `ShownStream` within the block.
+    """Replaces standard output and standard error with a `ShownStream` each within the block.
 
-    Streams that were already closed are replaced by /dev/null.
+    Streams that were already closed are replaced with /dev/null.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     nowhere = [_open_devnull(number) if one is None else one for number, one in enumerate(before)]
@@ -95,7 +95,7 @@ def shown_streams() -> Iterator[None]:
 
 
 def _open_devnull(number: int) -> TextIO:
-    """Opens /dev/null for a closed standard stream, before another file takes its number."""
+    """Opens /dev/null for a closed standard stream before another file takes its descriptor."""
     opened = os.open(os.devnull, os.O_RDWR)
     if opened != number:
         os.dup2(opened, number)

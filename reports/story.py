@@ -1,4 +1,4 @@
-"""The content of reports about a failure, for all formats."""
+"""The contents of a report about a failure, the same for all formats."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BROKEN: frozenset[events.Outcome] = frozenset({"fault", "crash", "time-out", "pr
 class Failure:
     """A failed case run, or a divergence found by fuzzing.
 
-    `name` is the case's id, empty for a divergence. `machine_info` is None if the stream does not
-    describe the machine. Requirements that are not in the registry have a note instead of a
+    `name` is the case's id, or empty for a divergence. `machine_info` is None if the stream does
+    not describe the machine. Requirements that are not in the registry have a note instead of a
     statement.
     """
 
@@ -57,12 +57,12 @@ class Failure:
 
     @property
     def extra_sentence(self) -> events.Sentence:
-        """The message, or empty if the title already contains it."""
+        """The message; empty if the title already contains it."""
         return "" if self.title.startswith(events.headline(self.sentence)) else self.sentence
 
     @property
     def log_name(self) -> str:
-        """The heading of `stderr`, which contains the trace after a fault."""
+        """The heading of `stderr`, which contains the stack trace after a fault."""
         return "Trace" if self.outcome == "fault" else "Standard error"
 
 
@@ -150,7 +150,7 @@ def _is_reported(difference: Difference, step: events.ReportedCall) -> bool:
 
 
 def story_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
-    """Yields the bad calls and the actions of the harness, in order."""
+    """Yields the bad calls and the harness's actions, in order."""
     bad = {one.number: one for one in bad_steps(failure)}
     for number, step in enumerate(failure.steps, 1):
         yield from (HarnessStep(number, deed) for deed in step.before)
@@ -164,12 +164,12 @@ def _answer(failure: Failure, step: events.ReportedCall) -> str:
 
 
 def plain_story(failure: Failure) -> str:
-    """Formats a failure as plain text: message, requirements, bad steps, how to reproduce it."""
+    """Formats a failure as plain text: message, requirements, bad steps, and reproduction."""
     return "\n".join([*_extra_lines(failure), *_heading(failure), *_events(failure)])
 
 
 def plain_events(failure: Failure) -> str:
-    """Formats a failure like `plain_story`, but without title and requirements."""
+    """Formats a failure like `plain_story`, but without the title and the requirements."""
     return "\n".join([*_extra_lines(failure), *_events(failure)])
 
 
@@ -208,7 +208,7 @@ def _events(failure: Failure) -> Iterator[str]:
 
 
 def source(requirement: events.ReportedRequirement) -> str:
-    """Where a requirement is written: its document and section."""
+    """Where a requirement is documented: its document and section."""
     return ", ".join(one for one in (requirement.document, requirement.section) if one)
 
 
@@ -223,10 +223,10 @@ _TRACE = re.compile(
 
 
 def both_ends(log: str, most: int) -> str:
-    """Returns up to about `most` lines of a log, hidden characters made visible.
+    """Returns up to about `most` lines of a log, with hidden characters made visible.
 
-    The cause of a crash is at the start of a trace in some languages and at its end in others. For
-    longer logs, returns the start of the trace and the end of the log, with a note about the
+    The cause of a crash is at the start of the trace in some languages and at the end in others.
+    For longer logs, returns the start of the trace and the end of the log, with a note about the
     omitted lines.
     """
     lines = [_shorten_line(line) for line in visible(log).strip("\n").split("\n")]

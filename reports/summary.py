@@ -65,7 +65,7 @@ class OutcomeTally:
 
     @property
     def bad(self) -> int:
-        """The number of outcomes that fail the run."""
+        """The number of outcomes that make the run fail."""
         return sum(count for outcome, count in self.counts.items() if outcome not in events.GOOD)
 
     def of(self, outcome: events.Outcome) -> int:
@@ -77,12 +77,12 @@ class OutcomeTally:
 class Summary:
     """The summary of a run.
 
-    A case always counts in the area of its first requirement, so the areas add up to the total.
-    `runs` holds the case runs in order, `failures` the bad ones among them. `gaps` has sentences
+    A case is always counted in the area of its first requirement, so the areas add up to the total.
+    `runs` holds the case runs in order; `failures` holds those that failed. `gaps` holds sentences
     that explain why the run is incomplete; it is empty for a complete run.
 
-    When fuzzing, `tally` counts examples, `runs` and the tables by area, case and machine are
-    empty, and `expected_failures` includes scenarios that hit a named defect.
+    When fuzzing, `tally` counts examples; `runs` and the tables by area, case and machine are
+    empty; and `expected_failures` includes scenarios that hit a named defect.
     """
 
     start: events.RunStarted | None
@@ -168,7 +168,7 @@ class Summary:
         }
 
     def area(self, run: events.CaseFinished) -> str:
-        """Returns the area in which a case run counts."""
+        """Returns the area in which a case run is counted."""
         return area_of(run, self.requirements)
 
     def find_requirements(self, ids: Iterable[str]) -> tuple[events.ReportedRequirement, ...]:
@@ -250,7 +250,7 @@ def _tally(counts: Mapping[events.Outcome, int]) -> OutcomeTally:
 def _tally_by(
     order: Iterable[K], keys: Iterable[K], outcomes: Iterable[events.Outcome]
 ) -> dict[K, OutcomeTally]:
-    """Counts outcomes by key: first the keys in `order`, then in order of appearance."""
+    """Counts outcomes by key: first the keys in `order`, then the others as they appear."""
     found = group_values(zip(keys, outcomes, strict=True))
     ordered = dict.fromkeys([*order, *found])
     return {key: _tally(Counter(found[key])) for key in ordered if key in found}
@@ -259,7 +259,7 @@ def _tally_by(
 def _examples(
     end: events.RunEnded | None, divergences: Iterable[events.DivergenceFound], example_count: int
 ) -> OutcomeTally:
-    """Counts examples by outcome, from the last event or else from the events so far."""
+    """Counts examples by outcome, using the last event or, if it is missing, the events so far."""
     if end is not None:
         return _tally({one: end.outcomes.get(one, 0) for one in OUTCOMES})
     found = Counter(one.outcome for one in divergences)

@@ -65,11 +65,11 @@ class Terminal:
     Args:
         stream: where to write (default: standard output).
         environment: the environment variables that decide between live and plain output
-            (default: those of the process).
-        calls: whether to show every call of a case run, if its event includes them.
+            (default: the process's own).
+        calls: whether to show every call of a case run, if the event includes the calls.
 
     Attributes:
-        reports: the folder of the reports, to show at the end; empty for none.
+        reports: the folder of the reports, shown at the end; empty if there is none.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class Bar:
     Args:
         stream: where to write.
         environment: the environment variables that decide between live and plain output (default:
-            those of the process).
+            the process's own).
         unit: what the bar counts, such as "units".
     """
 

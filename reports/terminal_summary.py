@@ -1,4 +1,4 @@
-"""Renders the summary at the end of a run for the terminal."""
+"""Renders the summary that a terminal shows at the end of a run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
     Args:
         summary: the summary to show.
         width: maximum width of drawings, in columns.
-        reports: the folder of the reports; empty for none.
+        reports: the folder of the reports; empty if there is none.
     """
     groups = causes(summary)
     for group in groups[:MAX_FAILURES]:

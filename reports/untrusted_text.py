@@ -1,8 +1,8 @@
 """Makes untrusted text safe to display.
 
 Untrusted text may contain control characters that drive a terminal, characters that XML forbids,
-direction marks and other format characters that disguise text, and workflow commands of GitHub.
-All of them are shown as code points. Each format escapes its own markup.
+direction marks and other format characters that disguise text, and GitHub workflow commands. All of
+them are shown as code points. Each format escapes its own markup.
 
 `numaproof.reports.safe_streams` applies this module to everything that the command prints. In JSON,
 hidden characters become escape sequences instead; see `escape_json`.
@@ -31,7 +31,7 @@ _COMMAND = re.compile(r"^([ \t]*):(?=:[a-z][a-z-]*(?: [^\n]*)?::)|#(?=#\[[a-z])"
 
 
 def visible(text: str) -> str:
-    """Replaces every hidden or forbidden character by its code point.
+    """Replaces every hidden or forbidden character with its code point.
 
     Bytes that are not UTF-8 become hexadecimal escapes. Tabs and line feeds are kept; carriage
     returns before a line feed are dropped. The result contains only characters that XML 1.0 allows,
@@ -51,7 +51,7 @@ def _code_point(character: str) -> str:
 
 
 def escape_json(text: str) -> str:
-    """Escapes every hidden character in JSON text, which keeps its meaning."""
+    """Escapes every hidden character in JSON text without changing its meaning."""
     text = text.replace("##[", "#\\u0023[")
     if text.isascii() and not _CONTROL.search(text):
         return text
@@ -69,20 +69,20 @@ _LAST_SHORT = 0xFFFF
 
 
 def one_line(text: str, limit: int) -> str:
-    """Returns the text on one line of at most `limit` characters, hidden ones made visible."""
+    """Returns the text on one line of at most `limit` characters, with hidden ones made visible."""
     flat = whole_line(text)
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
 
 
 def whole_line(text: str) -> str:
-    """Returns the whole text on one line, hidden characters made visible."""
+    """Returns the whole text on one line, with hidden characters made visible."""
     return " ".join(visible(text).split())
 
 
 def shorten(text: str, limit: int, whole: str = "events.jsonl") -> str:
-    """Returns up to `limit` characters of the text, hidden ones made visible.
+    """Returns up to `limit` characters of the text, with hidden ones made visible.
 
-    A note after truncated text names the file with the `whole` text.
+    A note after truncated text names the file that contains the `whole` text.
     """
     shown = visible(text)
     if len(shown) <= limit:

@@ -20,7 +20,7 @@ _DEEPEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A place where an answer differs from what was expected; both sides are JSON text."""
+    """A place where an answer differs from the expected one; both sides are JSON text."""
 
     path: str
     expected: str
@@ -28,7 +28,7 @@ class Difference:
 
 
 def _limit_depth(value: Any, depth: int = 0) -> Any:
-    """Replaces parts of a value that are nested too deeply to read."""
+    """Replaces parts of a value that are nested too deeply to be readable."""
     if not value or not isinstance(value, (dict, list)):
         return value
     if depth == _DEEPEST:

@@ -1,4 +1,4 @@
-"""Names, symbols and sentences shared by all formats of reports."""
+"""Names, symbols and sentences shared by all report formats."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def coverage_lines(coverage: events.Coverage) -> tuple[tuple[str, str], ...]:
 
 
 def release_and_level(start: events.RunStarted) -> tuple[str, str]:
-    """Returns the run's Kubernetes release and level; "unknown" without an answer to `hello`."""
+    """Returns the run's Kubernetes release and level; "unknown" if `hello` was not answered."""
     if start.implementation is None:
         return "unknown", "unknown"
     return start.kubernetes, start.level
@@ -203,5 +203,5 @@ def side_lines(sentence: events.Sentence, limit: int | None = None) -> tuple[str
 
 
 def short_lines(sentence: events.Sentence, limit: int) -> tuple[str, ...]:
-    """Formats a difference as lines of up to `limit` characters, any other text as one line."""
+    """Formats a difference as lines of up to `limit` characters, and any other text as one line."""
     return (one_line(events.headline(sentence), limit), *side_lines(sentence, limit))

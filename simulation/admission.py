@@ -134,8 +134,8 @@ class CannotAnswerError(Exception):
 class Question(msgspec.Struct, frozen=True):
     """A node: its machine, configuration, Kubernetes release and devices.
 
-    With `follows_docs`, the reference follows the documentation instead of the kubelet's named
-    defects. For the defects in `exceptions`, it does the opposite.
+    With `follows_docs`, the reference follows the documentation instead of reproducing the
+    kubelet's named defects. For the defects in `exceptions`, it does the opposite.
     """
 
     machine: MachineInfo
@@ -147,7 +147,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The result for one pod: its containers if it was admitted, the refusal if not.
+    """The result for one pod: its containers if it was admitted, or else the refusal.
 
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`.
     """
@@ -159,7 +159,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The start, a result for each pod in order, and the final node."""
+    """The start, a result for each pod in order, and the node's final state."""
 
     start: messages.Started | messages.StartRefused
     pods: tuple[PodResult, ...] = ()
@@ -194,7 +194,7 @@ def admit_all(
 
 
 def node_of(reference: Reference) -> StartedNode:
-    """Returns the node of a reference that has started."""
+    """Returns the node of a reference that has been started."""
     assert reference.node is not None
     return reference.node
 
@@ -214,7 +214,7 @@ def begin(
 
 
 def start_reference(question: Question, state_dir: str) -> tuple[Reference, messages.Answer]:
-    """Starts a reference from the checkpoints in `state_dir`; returns it with any answer."""
+    """Starts a reference from the checkpoints in `state_dir`; returns it and its answer."""
     reference = Reference(follows_docs=question.follows_docs, exceptions=question.exceptions)
     args = messages.StartArgs(
         config=question.config,
@@ -282,7 +282,7 @@ class Kubelet(Protocol):
 
 
 def require_answer(kubelet: Kubelet, operation: str, args: messages.Args) -> messages.Answer:
-    """Sends a request that must have a result or a refusal, and returns the answer.
+    """Sends a request and returns the answer, which must be a result or a refusal.
 
     Raises:
         CannotAnswerError: the kubelet does not support the request, or failed.
@@ -315,15 +315,15 @@ Answer = (
 
 
 class DefectWarning(msgspec.Struct, frozen=True):
-    """A difference between the kubelet's and the documented answer, caused by named defects.
+    """A difference between the kubelet's answer and the documented one, caused by named defects.
 
     Attributes:
         defects: the defects that contribute.
         part: the part that differs.
         pod, container: the pod or container concerned, if any.
         kubelet, documented_answer: the two answers; None for a container that only one side has.
-        follows: whether the documented rules give the same answer on this node, so that only the
-            effects of an earlier difference cause this one.
+        follows: whether the documented rules give the same answer on this node, so that this
+            difference is only a consequence of earlier ones.
     """
 
     defects: tuple[NamedDefect, ...]
@@ -354,7 +354,7 @@ def warnings(
         question: the node; the reference has the kubelet's defects.
         pods: the simulated pods.
         simulation: the simulation.
-        folder: an empty directory for the state directories of further simulations.
+        folder: an empty directory for the state directories of additional simulations.
         explain_all: whether admissions were explained.
 
     Raises:
@@ -438,7 +438,7 @@ def _answer(simulation: Simulation, subject: _Subject) -> Answer | None:
 
 
 def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) -> set[_Subject]:
-    """Finds answers that differ even if the documented rules run on the kubelet's own state."""
+    """Finds answers that differ even if the documented rules start from the kubelet's state."""
     answering = []
     for name, without in (("kubelet", frozenset[str]()), ("documented", every)):
         (folder / name).mkdir()
@@ -461,7 +461,7 @@ def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) ->
 
 
 class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
-    """A simulation with warnings and notes for its reader.
+    """A simulation with warnings and notes for the user.
 
     Attributes:
         warnings: one for each answer affected by named defects of the kubelet.

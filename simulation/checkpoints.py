@@ -1,4 +1,4 @@
-"""Checks whether a kubelet starts with a checkpoint file, and finds damage it does not notice."""
+"""Checks whether a kubelet starts with a checkpoint file, and finds damage that it overlooks."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _blocks(fields: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Ite
 
 
 def _groups(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Finds overlapping groups of nodes; the kubelet only creates equal or disjoint ones."""
+    """Finds overlapping groups of nodes; the kubelet creates only equal or disjoint ones."""
     groups = {
         node: tuple(content["cells"])
         for node, content in sorted(_nodes(fields).items())
@@ -225,7 +225,7 @@ class Judgement(msgspec.Struct, frozen=True):
     """The verdict on a file: its kind, and the kubelet's refusal (None if the kubelet starts).
 
     `findings` describe the problems in the file; `fix` lists the steps to fix them, in order;
-    `warnings` are about a refusal or a start that named defects of the kubelet cause.
+    `warnings` are about a refusal or a start caused by named defects of the kubelet.
     """
 
     kind: Kind
@@ -263,7 +263,7 @@ def read(content: bytes, name: str) -> Checkpoint:
     if "defaultCpuSet" in fields:
         return Checkpoint(content, "cpu_manager_state", fields)
     if fields:
-        raise UnknownFileError("expected a cpu_manager_state or a memory_manager_state")
+        raise UnknownFileError("expected a cpu_manager_state or memory_manager_state file")
     kind: Kind = "memory_manager_state" if "memory" in name else "cpu_manager_state"
     return Checkpoint(content, kind, fields)
 
@@ -351,7 +351,7 @@ def _fix(file: Checkpoint, refusal: messages.StartRefused | None, findings: list
 
 
 def _overlaps(entries: Any) -> list[str]:
-    """Finds CPUs assigned to two pods, which the kubelet never does, but does not check for."""
+    """Finds CPUs assigned to two pods; the kubelet never does that, but does not check for it."""
     if not isinstance(entries, dict):
         return []
     held: dict[str, CPUSet] = {}

@@ -34,7 +34,7 @@ ConfigFields = dict[str, Any]
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Maps a kubelet message to a field, as explained in ``refused_fields.yaml``.
 
-    `section` is the page of the Kubernetes documentation.
+    `section` names the page of the Kubernetes documentation.
     """
 
     pattern: str
@@ -56,7 +56,7 @@ def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFiel
 
 
 def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
-    """Returns the configuration with consistent memory reservations, without huge pages."""
+    """Returns the configuration with consistent memory reservations and without huge pages."""
     nodes = sorted(node.node_id for node in machine.topology or ())
     amounts = {nodes[0] if nodes else 0: 100 << 20}
     for entry in config.get("reservedMemory") or []:
@@ -142,8 +142,8 @@ class ConfigurationVerdict(msgspec.Struct, frozen=True):
 def judge(question: Question) -> ConfigurationVerdict:
     """Finds the errors in a configuration, in the order of failed starts, and then warnings.
 
-    After each refusal, the refused part is fixed or removed, and the rest is started again, until
-    nothing is refused.
+    After each refusal, the refused part is fixed or removed, and the kubelet is started again with
+    the rest, until nothing is refused.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.
@@ -216,7 +216,7 @@ _DEPENDENT: Mapping[PathTuple, tuple[str, ...]] = {
 
 
 def _is_as_written(written_config: Any, fixed_config: Any, path: PathTuple) -> bool:
-    """Whether the fixed configuration has the same value at a path as the written one."""
+    """Whether the fixed configuration has the same value at a path as the original one."""
     depth, value = _deepest(written_config, path)
     kept, other = _deepest(fixed_config, depth)
     return bool(depth) and value == (other if kept == depth else None)
@@ -259,7 +259,7 @@ def _fix_refused(
 
 
 def _problems(message: str) -> Iterator[str]:
-    """Splits a message into problems, because the kubelet's validation reports all at once."""
+    """Splits a message into problems, because the kubelet's validation reports them all at once."""
     if not message.startswith(_VALIDATION):
         yield message
         return

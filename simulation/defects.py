@@ -1,6 +1,6 @@
 """Finds the named defects that make the kubelet's answers differ from the documented ones.
 
-A question is first repeated with no defects. Only if the answers differ is it repeated for each
+A question is first repeated without any defects. If the answers differ, it is repeated for each
 defect of the release.
 """
 
@@ -68,7 +68,7 @@ def notes(
 
 
 def of_releases(releases: Collection[str]) -> frozenset[str]:
-    """Returns the names of the defects of any of these releases that end with an answer."""
+    """Returns the names of these releases' defects with which the kubelet still gives an answer."""
     return frozenset(
         one.name for one in DEFECTS if one.answers and not set(releases).isdisjoint(one.releases)
     )
@@ -90,8 +90,8 @@ def attribute_defects(
 ) -> dict[Subject, tuple[NamedDefect, ...]]:
     """Finds the defects that make the kubelet's answers differ from the documented ones.
 
-    A defect counts if the kubelet would answer differently without it. If only the removal of
-    several defects changes the answer, the result is a smallest set that still produces it.
+    A defect counts if the kubelet would answer differently without it. If the answer changes only
+    when several defects are removed, the result is a smallest set that still produces it.
 
     Args:
         subjects: the subjects whose documented answers differ.

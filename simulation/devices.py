@@ -33,7 +33,7 @@ class DevicesError(ValueError):
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Devices in a file: one with an `id`, or `count` devices; without `numa`, no topology."""
+    """Devices in a file: one with an `id`, or `count` of them; no topology unless `numa` is set."""
 
     id: str | None = None
     count: int | None = None
@@ -50,7 +50,7 @@ def read(texts: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
     false}``.
 
     Raises:
-        DevicesError: a text is neither, or describes devices that the machine cannot have.
+        DevicesError: a text has neither form, or describes devices that the machine cannot have.
         fakesys.DocumentError: a file is invalid.
     """
     found: dict[str, list[Device]] = {}
@@ -86,7 +86,7 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError
     resource, equals, groups = text.partition("=")
     blame = partial(_error, text, None, ())
     if not equals:
-        raise blame("neither a file nor a description of devices")
+        raise blame("neither a file nor a device description")
     # Commas also separate nodes, so split groups only at a comma followed by COUNT@.
     for part in re.split(r",(?=[0-9]+@)", groups):
         words = _WORDS.fullmatch(part)

@@ -139,7 +139,7 @@ def _names(value: Any) -> Iterable[str]:
 
 
 def value_at(value: Any, path: PathTuple) -> Any:
-    """Returns the value at a path of mappings; None if there is none."""
+    """Returns the value at a path through mappings; None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value
@@ -221,7 +221,7 @@ def configuration(text: str, file: str, releases: Sequence[str]) -> Configuratio
         releases: the releases whose kubelets read it.
 
     Raises:
-        DocumentError: the file does not have exactly one document, or the document has another
+        DocumentError: the file does not contain exactly one document, or the document is of another
             kind, or none of its fields exist in the releases.
     """
     found = list(split_documents(text, file))
@@ -281,7 +281,7 @@ def field_errors(
 
     The arguments are as for `fields.problems`. Only the first `MAX_PROBLEMS` problems count.
     Configuration fields that the resource managers read are left out, because the kubelet has its
-    own messages about them.
+    own messages for them.
     """
     unknown, mistyped = [], []
     for one in islice(fields.problems(value, type_, releases, path), MAX_PROBLEMS):

@@ -72,7 +72,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 class RequestedResources(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
-    """The aligned resources that a container (None: the whole pod) requests."""
+    """The aligned resources requested by a container, or by the pod if `container` is None."""
 
     container: str | None
     asks: dict[str, int]
@@ -80,7 +80,7 @@ class RequestedResources(msgspec.Struct, frozen=True, tag_field="step", tag="req
 
 
 class ManagerHints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
-    """The hints of a manager for a resource (None: the manager has no preference)."""
+    """A manager's hints for a resource; `resource` is None if the manager has no preference."""
 
     manager: str
     resource: str | None
@@ -89,7 +89,7 @@ class ManagerHints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
 
 
 class Merge(msgspec.Struct, frozen=True, tag_field="step", tag="merge"):
-    """The merged hint; `numa` is None for no affinity."""
+    """The merged hint; `numa` is None if there is no affinity."""
 
     policy: str
     numa: NUMASet | None
@@ -141,7 +141,7 @@ _MAX_SINGLE = 8
 def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
     """Selects the sets to show: those preferred on an empty machine, then the other hints.
 
-    `resources` names the resource of each need of the demand.
+    `resources` names the resource for each of the demand's needs.
     """
     classes = _classes(demand)
     now = {hint.nodes: hint for hint in _among(demand, classes)}
@@ -186,7 +186,7 @@ def alike_suffix(candidate: Candidate) -> str:
 
 
 def shortage_reasons(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
-    """Yields the reasons why a set of nodes is not a hint; none for a hint."""
+    """Yields the reasons why a set of nodes is not a hint; none if it is one."""
     for need, resource in zip(demand.needs, resources, strict=True):
         if need.free_on(nodes) < need.amount:
             total = need.total_on(nodes)
@@ -348,7 +348,7 @@ class _ObservedManager:
 
 
 def snapshot(node: StartedNode) -> StartedNode:
-    """Returns a copy of the node that admissions to the original do not change."""
+    """Returns a copy of the node that admissions to the original do not affect."""
     twin = copy.copy(node)
     twin.pods = dict(node.pods)
     twin.device_manager = copy.copy(node.device_manager)
@@ -557,7 +557,7 @@ def why_not_preferred(
 
 
 def _describe_preferences(preferred_sets: dict[str, list[NUMASet]]) -> str:
-    """Describes the nodes that each resource prefers, by their number if the numbers differ."""
+    """Describes the nodes that each resource prefers; only counts them if the counts differ."""
     counts = {resource: len(sets[0]) for resource, sets in preferred_sets.items()}
     if len(set(counts.values())) > 1:
         return ", ".join(f"{one} on {plural(count, 'node')}" for one, count in counts.items())
@@ -679,7 +679,7 @@ def _merge_steps(
     best = "no affinity" if numa is None else nodes_text(numa)
     text = f"the hints merge to {best}, {'' if preferred else 'not '}preferred; "
     verdict = "admits this" if merge.admitted else "admits only preferred hints"
-    text += f"{policy.name} {verdict}"
+    text += f"the {policy.name} policy {verdict}"
     yield Merge(policy.name, numa, preferred, merge.admitted, text)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Shape(NamedTuple):
-    """The Python types that represent a type; the error for other values, and a fix."""
+    """The Python types that represent a type, the error for other values, and a fix."""
 
     takes: tuple[type, ...]
     message: str
@@ -85,7 +85,7 @@ class FieldProblem(msgspec.Struct, frozen=True):
         path: the path of the field.
         message: the problem.
         fix: how to fix it.
-        unknown: whether the releases do not have the field, so that the kubelet ignores it. It
+        unknown: whether the releases lack the field, in which case the kubelet ignores it. It
             refuses values of the wrong type.
     """
 
@@ -185,7 +185,7 @@ def _of_other_releases(path: PathTuple, field: KnownField, releases: Sequence[st
 
 
 def suggestion(name: str, known_names: Iterable[str]) -> str:
-    """Suggests a fix for an unknown name: the most similar name, or all if there are few."""
+    """Suggests a fix for an unknown name: the most similar name, or all names if there are few."""
     listed = list(known_names)
     # Compare without case: a name in the wrong case should match the right one.
     by_folded = {one.casefold(): one for one in listed}

@@ -233,7 +233,11 @@ def _closest(setup: NodeSetup) -> Iterator[Warning_]:
     policy, nodes = setup.topology_policy, setup.nodes
     assert policy is not None
     if policy.rules.distances is None:
-        reason = "single-numa-node uses one node" if policy.rules.single else "it is off by default"
+        reason = (
+            "the single-numa-node policy uses one node"
+            if policy.rules.single
+            else "it is off by default"
+        )
         yield path, f"has no effect: {reason}", "remove it", TOPOLOGY
     elif sorted(nodes) != [*range(len(nodes))]:
         message = (

@@ -110,7 +110,7 @@ def _check_amounts(document: Document, resources: dict[str, Any], path: PathTupl
                     if limit is None
                     else f"request of {text} differs from the limit of {limit}"
                 )
-                raise document.error(place, message, f"set the limit of {resource} to the request")
+                raise document.error(place, message, f"set the limit of {resource} to its request")
             if asked.denominator != 1:
                 raise document.error(place, f"{text} is not a whole number", "use a whole number")
 
@@ -119,7 +119,7 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 
 def _is_qualified(resource: str) -> bool:
-    """Whether it is a standard resource, huge pages, or a resource with a domain."""
+    """Whether the resource is a standard one, huge pages, or one with a domain."""
     return resource in _STANDARD or resource.startswith("hugepages-") or "/" in resource
 
 
@@ -203,9 +203,9 @@ def read(
     Args:
         files: the names and texts.
         replicas: overrides the number of replicas of each workload that can have several.
-        running: whether the pods run on a node, as listed by ``kubectl get pods``. They keep their
-            uids and are sorted by age, because a kubelet admits the oldest first after a restart.
-            Pods that have terminated are skipped.
+        running: whether the pods run on a node, as listed by ``kubectl get pods``. If so, they keep
+            their uids and are sorted by age, because a kubelet admits the oldest first after a
+            restart. Pods that have terminated are skipped.
         releases: the releases whose fields the documents may use.
         lenient: whether unknown fields cause notes instead of errors.
 

@@ -1,4 +1,4 @@
-"""Simulates upgrading a node: the kubelet of one release, then that of another on its files.
+"""Simulates upgrading a node: one release's kubelet runs, then another's on the same files.
 
 Both ways are simulated: pods stay on the node during the upgrade, or the node is drained first. If
 the new kubelet refuses a file, the file is removed, as the error message advises.
@@ -57,7 +57,7 @@ class GateChange(msgspec.Struct, frozen=True):
 
 
 class OptionChange(msgspec.Struct, frozen=True):
-    """A policy option whose maturity changes; None if a release does not have the option."""
+    """A policy option whose maturity changes; it is None if a release does not have the option."""
 
     field: str
     option: str
@@ -78,7 +78,7 @@ def gates(before: str, after: str) -> Iterator[GateChange]:
 def gates_of_interest(
     before: str, after: str, config: KubeletConfiguration
 ) -> tuple[GateChange, ...]:
-    """Returns changes of gates that the configuration sets or that belong to the managers."""
+    """Returns the changes to gates that the configuration sets or that belong to the managers."""
     given = config.get("featureGates")
     values = given if isinstance(given, dict) else {}
     return tuple(
@@ -101,7 +101,7 @@ def options(before: str, after: str) -> Iterator[OptionChange]:
 def options_of_interest(
     before: str, after: str, config: KubeletConfiguration
 ) -> tuple[OptionChange, ...]:
-    """Returns the changes of options that the configuration sets."""
+    """Returns the changes to options that the configuration sets."""
     return tuple(
         one for one in options(before, after) if one.option in (config.get(one.field) or {})
     )
@@ -146,7 +146,7 @@ class FileOutcome(msgspec.Struct, frozen=True):
     """What the new kubelet does with a file.
 
     It reads the file unchanged, rewrites it in its own format (`rewritten`), or refuses to start
-    because of it (`message` has the reason).
+    because of it (`message` gives the reason).
     """
 
     file: str
@@ -155,7 +155,7 @@ class FileOutcome(msgspec.Struct, frozen=True):
 
 
 class NoStateError(ValueError):
-    """A directory has none of the managers' checkpoints; the message names the directory."""
+    """A directory contains none of the managers' checkpoints; the message names the directory."""
 
 
 def load_files(folder: Path) -> Files:
@@ -228,7 +228,7 @@ class Outcome(msgspec.Struct, frozen=True):
             files that it refuses.
         files: the outcome for each file.
         pods: the outcomes for the pods in the order of their admission. Empty if the kubelet does
-            not start, or if pods stay and it only starts without a file.
+            not start, or if pods stay and it starts only without a file.
     """
 
     starts: bool
@@ -322,13 +322,13 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
 def upgrade(
     question: UpgradeQuestion, pods: Pods, scratch: Path, kubelet: Kubelet | None = None
 ) -> Upgrade:
-    """Upgrades a node with pods.
+    """Simulates an upgrade of a node with pods.
 
     Args:
         question: the node.
         pods: its pods in the order of admission; with `files`, they have the uids in the files.
         scratch: an empty directory.
-        kubelet: answers as both releases, each named in the start (default: the reference).
+        kubelet: answers for both releases; each start names its release (default: the reference).
 
     Raises:
         CannotAnswerError: the configuration is not supported.
@@ -462,7 +462,7 @@ def _same(before: Container, after: Container) -> bool:
 
 
 def _alike(before: Container, after: Container) -> bool:
-    """Whether a recreated container gets the same; equal devices are interchangeable."""
+    """Whether a recreated container gets the same resources; equal devices are interchangeable."""
     return (before.exclusive, before.memory) == (after.exclusive, after.memory)
 
 
@@ -493,7 +493,7 @@ class _Node:
     ) -> messages.StartRefused | None:
         """Starts the kubelet of a release on a copy of the files; returns its refusal, if any.
 
-        A kubelet that panics also counts as refusing.
+        A panic also counts as a refusal.
         """
         self._starts += 1
         self._folder = self._scratch / str(self._starts)

@@ -25,7 +25,7 @@ _DIGEST_BYTES = 32
 
 
 def digest(packages: Iterable[str], contents: Iterable[bytes]) -> bytes:
-    """Returns a digest of the code of some numaproof packages and of other contents."""
+    """Returns a digest of the code of some numaproof packages and of other data."""
     total = hashlib.sha256(b"".join(map(_code, packages)))
     for content in contents:
         total.update(hashlib.sha256(content).digest())
@@ -42,9 +42,9 @@ def _code(package: str) -> bytes:
 
 
 def read(name: str, key: bytes, kind: Any) -> Any:
-    """Reads the value saved with this name and digest as `kind`; None if there is none.
+    """Reads the value of type `kind` saved with this name and digest; None if there is none.
 
-    Values that can themselves be None need a structure around them.
+    Values that can themselves be None must be wrapped in a structure.
     """
     try:
         saved = _file(name).read_bytes()
@@ -56,7 +56,7 @@ def read(name: str, key: bytes, kind: Any) -> Any:
 
 
 def write(name: str, key: bytes, value: Any) -> None:
-    """Saves a value, replacing any other with this name; does nothing if it cannot be written."""
+    """Saves a value, replacing any existing one with this name; does nothing if that fails."""
     with suppress(OSError, RuntimeError):
         output_files.write_file(_file(name), key + msgspec.msgpack.encode(value))
 

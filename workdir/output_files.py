@@ -34,19 +34,19 @@ _KINDS = {
 
 
 def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
-    """Writes a file atomically; a symbolic link stays, and its target is replaced.
+    """Writes a file atomically; a symbolic link is kept, and its target is replaced.
 
     Missing folders are created, and an existing file keeps its permissions. Characters that UTF-8
     cannot encode, as in some file names, are escaped.
 
     Args:
         path: the target.
-        content: the content; text is encoded as UTF-8.
+        content: what to write; text is encoded as UTF-8.
         new: whether an existing file is an error instead of being replaced.
 
     Raises:
         FileExistsError: the file exists, and `new` is set.
-        OSError: the file cannot be written; names the target.
+        OSError: the file cannot be written; the error names the target.
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     with naming(path):
@@ -73,7 +73,7 @@ def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
 
 
 def update_file(path: Path, make: Callable[[], str]) -> None:
-    """Replaces a file with text derived from its content, while other processes wait.
+    """Replaces a file with text derived from its contents, while other processes wait.
 
     Args:
         path: the file; it need not exist.
@@ -81,7 +81,7 @@ def update_file(path: Path, make: Callable[[], str]) -> None:
             process replaces or creates the file first.
 
     Raises:
-        OSError: the file cannot be written; names the target.
+        OSError: the file cannot be written; the error names the target.
     """
     while True:
         with suppress(_Outpaced), _lock_file(path) as there:
@@ -123,13 +123,13 @@ def _lock_file(path: Path) -> Iterator[bool]:
 
 
 def require_writable(path: Path) -> None:
-    """Checks, before a long computation, that a file can be written, without writing it.
+    """Checks before a long computation that a file can be written; does not write it.
 
     Missing parent folders are allowed. Problems that only writing reveals, such as a full disk, are
     not detected.
 
     Raises:
-        OSError: the file cannot be written; names the file.
+        OSError: the file cannot be written; the error names it.
     """
     with naming(path):
         target = resolve_target(path)
@@ -141,7 +141,7 @@ def require_writable_folder(path: Path) -> None:
     """Checks that files can be created in a folder, or that the folder can be created.
 
     Raises:
-        OSError: they cannot be created; names the folder, or its nearest existing parent.
+        OSError: they cannot be created; the error names the folder or its nearest existing parent.
     """
     resolve_target(path)
     with naming(path):
@@ -174,10 +174,10 @@ def partials(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Adds a file's name to errors in a block.
+    """Adds a file's name to errors raised in a block.
 
     Raises:
-        OSError: as raised in the block, with the same class and the name.
+        OSError: an error raised in the block, with the same class and the name added.
     """
     try:
         yield
@@ -188,11 +188,11 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def resolve_target(path: Path) -> Path:
-    """Resolves the path that output goes to.
+    """Resolves the path that output is written to.
 
     Raises:
-        OSError: the path, or a folder above it, is a symbolic link to nothing or to itself; names
-            the path.
+        OSError: the path, or a folder above it, is a symbolic link to nothing or to itself; the
+            error names the path.
     """
     target = Path(os.path.realpath(path))  # `Path.resolve` raises a RuntimeError for a loop
     with naming(path):

@@ -30,7 +30,7 @@ def held_folder(path: Path) -> Iterator[None]:
 
     Raises:
         FolderInUseError: another command is writing to it.
-        OSError: it cannot be created; names the folder.
+        OSError: it cannot be created; the error names the folder.
     """
     resolve_target(path)
     with naming(path):
@@ -89,7 +89,7 @@ def _in_use(lock: int, path: Path) -> FolderInUseError:
 
 
 def _holder(lock: int) -> int:
-    """Returns the process that holds the lock of a folder; 0 if unknown."""
+    """Returns the process that holds the lock on a folder; 0 if unknown."""
     found = os.fstat(lock)
     with suppress(OSError):
         for process, major, minor, inode in _LOCK.findall(_LOCKS.read_text(encoding="ascii")):

@@ -79,7 +79,7 @@ def _names(folder: int) -> list[str]:
 
 
 def _flatten(folder: int, top: int, token: str, moved_count: int) -> int:
-    """Removes the files in a folder and moves its folders to the top; returns the move count."""
+    """Removes the files in a folder and moves its folders to the top; returns how many it moved."""
     while names := _names(folder):
         for name in names:
             if not _remove_entry(name, folder):
@@ -103,7 +103,7 @@ def _remove_entry(name: str, folder: int) -> bool:
 
 @contextmanager
 def _open_folder(name: str, above: int) -> Iterator[int]:
-    """Opens a folder, and makes it accessible if necessary."""
+    """Opens a folder, making it accessible if necessary."""
     try:
         folder = os.open(name, _OPEN, dir_fd=above)
     except PermissionError:

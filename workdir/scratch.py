@@ -1,9 +1,9 @@
 """Temporary folders for state directories and trees, removed by the next run at the latest.
 
-Each folder is locked while its process lives. A killed run leaves an unlocked folder, which the
-next run removes; folders in use are never touched.
+Each folder is locked while the process using it is running. A killed run leaves an unlocked folder,
+which the next run removes; folders in use are never touched.
 
-A full disk makes programs, configurations and cases look wrong. Callers therefore use
+A full disk makes programs, configurations and cases look faulty. Callers therefore use
 `require_room` before they report a failure.
 """
 

@@ -1,7 +1,7 @@
 """State directories: the harness creates them, programs fill them, and the harness edits the files.
 
 Files are read, written and removed relative to a descriptor of the directory and without following
-links, so that nothing outside is affected. Only regular files of limited size are accepted; for
+links, so that nothing outside it is affected. Only regular files of limited size are accepted; for
 anything else, an error names the file and its type.
 """
 
@@ -31,7 +31,7 @@ _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class StateError(Exception):
-    """A state directory has unexpected content; the message names the file and its type.
+    """A state directory has unexpected contents; the message names the file and its type.
 
     Attributes:
         what: the message, excluding the operating system's text.
@@ -46,7 +46,7 @@ class StateDirectory:
     """A state directory.
 
     Attributes:
-        path: the path for programs.
+        path: the path to give to programs.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class StateDirectory:
         return cls(path)
 
     def read(self, name: str) -> bytes | None:
-        """Returns the content of a file; None if it does not exist.
+        """Returns the contents of a file; None if it does not exist.
 
         Raises:
             StateError: it is not a regular file, or is too large.
@@ -134,7 +134,7 @@ class StateDirectory:
                     raise StateError(f"the state directory has more than {MAX_ENTRIES} entries")
                 if not entry.name.isprintable():
                     shown = os.fsencode(entry.name)[:80]
-                    raise StateError(f"the state directory has a file with the name {shown!r}")
+                    raise StateError(f"the state directory has a file named {shown!r}")
 
     @contextmanager
     def _open_directory(self) -> Iterator[int]:
@@ -169,7 +169,7 @@ def _read(directory: int, name: str) -> bytes | None:
 
 
 def _check(directory: int, name: str) -> None:
-    """Checks without opening it that an entry, if it exists, is a regular file of limited size."""
+    """Checks that an entry, if it exists, is a regular file of limited size, without opening it."""
     try:
         _require_file(name, os.lstat(name, dir_fd=directory))
     except FileNotFoundError:

@@ -1,9 +1,9 @@
 """Reads trees of files from untrusted sources, without leaving their root.
 
-A ``/sys`` has many symbolic links, which are followed while they stay in the tree. Only regular
-files are opened, without blocking, and up to a maximum size.
+A ``/sys`` has many symbolic links, which are followed as long as they stay in the tree. Only
+regular files are opened, without blocking, and up to a maximum size.
 
-A tree can also be held in memory, under a path that is only valid in this process.
+A tree can also be held in memory, under a path that is valid only in this process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Root(Protocol):
         """Returns the path below this one."""
 
     def read_bytes(self) -> bytes:
-        """Returns the content of a file, or raises an OSError."""
+        """Returns the contents of a file, or raises an OSError."""
 
     def iterdir(self) -> Iterable[Self]:
         """Yields the entries of a folder, or raises an OSError."""
@@ -57,9 +57,9 @@ _NUMBERS = count()
 
 
 def hold(root: Root) -> str:
-    """Returns a path at which `open_root` finds a tree without a folder.
+    """Returns a path at which `open_root` finds an in-memory tree.
 
-    The path is valid in this process only, while a reference to `root` exists.
+    The path is valid only in this process and only while a reference to `root` exists.
     """
     path = f"/proc/self/numaproof/trees/{next(_NUMBERS)}"
     _HELD[path] = root
@@ -72,13 +72,13 @@ def held_root(path: str) -> Root | None:
 
 
 def open_root(path: str) -> Root:
-    """Returns the root of the tree at a path: held by this process, or a folder."""
+    """Returns the root of the tree at a path: a tree held by this process, or a folder."""
     return held_root(path) or FolderTree.root(Path(path))
 
 
 @dataclass
 class _Tree:
-    """A tree's root, with its links resolved, and the bytes that may still be read.
+    """A tree's root, with its links resolved, and the number of bytes that may still be read.
 
     In messages, `name` replaces `given_path` at the start of a path, because the folder of an
     unpacked archive means nothing to users.
@@ -117,7 +117,7 @@ class FolderTree:
         return FolderTree(os.path.join(self.path, key), self._tree)
 
     def read_bytes(self) -> bytes:
-        """Reads the content of a file.
+        """Reads the contents of a file.
 
         Raises:
             UnfitFileError: it is not a regular file, is outside the tree, or is too large.

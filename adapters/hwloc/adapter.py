@@ -22,7 +22,7 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
 
 
 def discover(args: dict[str, Any]) -> dict[str, Any]:
-    """Discovers a tree and returns its MachineInfo."""
+    """Runs discovery on a tree and returns its MachineInfo."""
     options = ("--if", "fsroot", "-i", args["root"], "--no-io", "--of", "xml", "-")
     topology = ET.fromstring(run_lstopo(*options))  # noqa: S314 - hwloc's own
     nodes = list(numa_nodes(topology))
@@ -42,8 +42,9 @@ def discover(args: dict[str, Any]) -> dict[str, Any]:
 def numa_nodes(topology: Element) -> Iterator[SeenNode]:
     """Returns the NUMA nodes by id.
 
-    For nodes without CPUs, hwloc lists nearby CPUs, so CPUs belong to the first node that lists
-    them. It omits the distances of a single node: the distance to itself is 10 by definition.
+    For nodes without CPUs, hwloc lists nearby CPUs, so each CPU belongs to the first node that
+    lists it. If there is only one node, hwloc omits distances; the node's distance to itself is 10
+    by definition.
     """
     found = sorted(objects(topology, "NUMANode"), key=number)
     distances = dict(rows(topology)) if len(found) > 1 else {number(found[0]): [10]}
@@ -69,7 +70,7 @@ def number(element: Element) -> int:
 
 
 def cpus(element: Element) -> frozenset[int]:
-    """Parses the CPUs of an object: 32-bit words, the last one first."""
+    """Parses the CPUs of an object: 32-bit words, last word first."""
     words = reversed((element.get("cpuset") or "0x0").split(","))
     bits = sum(int(word or "0", 16) << (32 * place) for place, word in enumerate(words))
     return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)

@@ -1,7 +1,7 @@
 """Updates the table of configuration and pod fields from the output of built programs.
 
 ``fields.py TABLE PROGRAM...`` runs each program (``fields/`` built for a release) and replaces the
-fields of its release in the table. Other releases don't change.
+fields of its release in the table. The fields of other releases don't change.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def format_table(rows: dict[str, set[Row]]) -> str:
 
 
 def _spans(having: list[str], releases: list[str]) -> str:
-    """Formats the releases as ranges; empty if all have the row."""
+    """Formats the releases as ranges; empty if all releases have the row."""
     if having == releases:
         return ""
     marks = "".join("x" if release in having else "." for release in releases)

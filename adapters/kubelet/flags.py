@@ -1,7 +1,7 @@
 """Updates the reference's table of kubelet flags from the output of built adapters.
 
-``flags.py TABLE PROGRAM...`` runs each program and replaces or adds the column of its release.
-Other releases don't change.
+``flags.py TABLE PROGRAM...`` runs each program and replaces or adds the column of its release. The
+columns of other releases don't change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Updates the reference's table of feature gates from the output of built adapters.
 
-``gates.py TABLE PROGRAM...`` runs each program and replaces or adds the column of its release.
-Other releases don't change. Given programs of all releases, it regenerates the whole table.
+``gates.py TABLE PROGRAM...`` runs each program and replaces or adds the column of its release. The
+columns of other releases don't change. Given programs for all releases, it regenerates the whole
+table.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def read(text: str) -> tuple[dict[str, Column], dict[str, Column]]:
 
 
 def columns(lines: list[list[str]], names: int) -> dict[str, Column]:
-    """Returns the columns of a table whose rows start with a number of names."""
+    """Returns the columns of a table whose rows start with the given number of names."""
     return {
         release: {tuple(line[:names]): line[at] for line in lines[1:] if line[at] != "."}
         for at, release in enumerate(lines[0][names:], start=names)
@@ -74,7 +75,7 @@ def always_on(gate: dict[str, object]) -> bool:
 
 
 def rows(title: tuple[str, ...], table: dict[str, Column]) -> list[str]:
-    """Returns the lines of a table with releases and rows in order."""
+    """Returns the lines of a table with its releases and rows in order."""
     releases = sorted(table, key=lambda release: [int(part) for part in release.split(".")])
     names = sorted(set().union(*table.values()))
     cells = [(*title, *releases)]

@@ -17,7 +17,7 @@ ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
 
 
 def discover(args: dict[str, Any]) -> dict[str, Any]:
-    """Discovers a tree and returns its MachineInfo."""
+    """Runs discovery on a tree and returns its MachineInfo."""
     root = args["root"]
     names, table = columns(lscpu(root, "-p=CPU,CORE,SOCKET,CACHE"))
     physical = {row[0]: row for row in columns(lscpu(root, "-y", "-p=CPU,CORE,SOCKET"))[1]}
@@ -82,7 +82,7 @@ def numbers(line: str, count: int) -> list[int]:
 
 
 def kinds(root: str) -> dict[str, tuple[int, str, int]]:
-    """Returns level, type and size of the caches by name."""
+    """Returns the level, type and size of each cache by name."""
     listed = json.loads(lscpu(root, "-C", "-B", "-J"))["caches"]
     return {one["name"]: (one["level"], one["type"], int(one["one-size"])) for one in listed}
 

@@ -37,7 +37,7 @@ _MEMORY = 1 << 20
 
 
 class Host:
-    """A compute host whose `cpu_dedicated_set` is the CPUs that pods can get."""
+    """A compute host whose `cpu_dedicated_set` contains the CPUs that pods can get."""
 
     def start(
         self, machine: dict[str, Any], allocatable: set[int], held_cpus: list[set[int]], _: Path
@@ -68,11 +68,11 @@ class Host:
             self._topology, _instance(shares), provider_mapping=None
         )
         if not fitted:
-            raise Refusal(f"no host cells fit an instance with cells of {shares} dedicated CPUs")
+            raise Refusal(f"no host cells can hold instance cells with {shares} dedicated CPUs")
         return self._pin(fitted)
 
     def _shares(self, count: int) -> list[int]:
-        """Returns the sizes of the guest cells: as few as fit, equal if possible."""
+        """Returns the sizes of the guest cells: as few as will do, of equal size if possible."""
         free = sorted((len(cell.free_pcpus) for cell in self._topology.cells), reverse=True)
         cells = next(n for n in range(1, len(free) + 1) if sum(free[:n]) >= count)
         if count % cells == 0 and count // cells <= free[cells - 1]:

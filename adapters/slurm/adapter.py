@@ -1,8 +1,8 @@
 """Adapter for Slurm's CPU allocation: a private controller with one fake node.
 
 A container is a job with one task. The node is a cloud node that never wakes up, so jobs are
-allocated but never run, and cgroups aren't needed. The controller uses the state directory: after
-a restart it either restores its jobs or doesn't.
+allocated but never run, and cgroups aren't needed. The controller uses the state directory: after a
+restart, it either restores its jobs or doesn't.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Controller:
     def stop(self, *, at_once: bool = False) -> None:
         """Stops the controller after it has saved its jobs, without waiting for its node.
 
-        `at_once` also skips the second that the controller may take to notice.
+        `at_once` also skips the wait of up to a second until the controller notices.
         """
         if not self._environment:
             return
@@ -173,13 +173,13 @@ def _version(file: Path) -> tuple[int, int] | None:
 
 
 def _by_socket(machine: dict[str, Any]) -> list[tuple[int, int]]:
-    """Returns socket and number of each CPU, in Slurm's order."""
+    """Returns the socket and number of each CPU, in Slurm's order."""
     cores = [core for node in machine["topology"] for core in node["cores"] or []]
     ordered = sorted((core["socket_id"], sorted(core["thread_ids"])) for core in cores)
     cpus = [(socket, cpu) for socket, threads in ordered for cpu in threads]
     sizes = {sum(socket == one for one, _ in cpus) for socket, _ in cpus}
     if len(sizes) > 1:
-        raise UnsupportedOperation("sockets of different sizes")
+        raise UnsupportedOperation("sockets with different numbers of CPUs")
     return cpus
 
 

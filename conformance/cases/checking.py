@@ -35,13 +35,13 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
 
 
 MAX_STEPS = 1000
-"""The maximum number of steps of a case. Every step is judged and reported in full; cases from
+"""The maximum number of steps in a case. Every step is judged and reported in full; cases from
 fuzzing have a few dozen.
 """
 
 
 class WrongCaseError(ValueError):
-    """A case is invalid: the path of the field within the case, the problem, and a fix."""
+    """A case is invalid; holds the path of the field within the case, the problem, and a fix."""
 
     def __init__(self, path: PathTuple, message: str, fix: str) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ def check(case: Case) -> None:
     """Checks a case's steps and releases.
 
     Raises:
-        WrongCaseError: one of them is invalid.
+        WrongCaseError: a step or a range of releases is invalid.
     """
     check_range(case.kubernetes, ("kubernetes",))
     if not case.steps:
@@ -76,7 +76,7 @@ def check(case: Case) -> None:
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
-    """Checks a range of releases at a path.
+    """Checks the range of releases at a path.
 
     Raises:
         WrongCaseError: the range is invalid.
@@ -107,7 +107,7 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
             releases.check_name(step.start.kubernetes)
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
-        message = "a checkpoint can only replace the content of a file"
+        message = "a checkpoint can only replace the contents of a file"
         raise WrongCaseError(
             (*path, "tamper", "checkpoint"), message, "use `how: write` without `text`"
         )

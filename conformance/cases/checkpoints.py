@@ -1,11 +1,11 @@
 """Builds checkpoint files from fields, with the kubelet's checksums.
 
-The checksum is the 32-bit FNV-1a hash of a textual dump, by Go's spew printer, of the structure
-that the file is read into, with the checksum at zero. This module shares no code with the
-reference, so that cases don't depend on what they test.
+The checksum is the 32-bit FNV-1a hash of the structure that the file is read into, as dumped by
+Go's spew printer with the checksum set to zero. This module shares no code with the reference, so
+that cases don't depend on what they test.
 
-Files in the newest formats also have ``data``, a JSON text, and ``dataChecksum``, the checksum of
-that text.
+Files in the newest formats also have ``data``, a string that contains JSON, and ``dataChecksum``,
+the checksum of that string.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PODS = "podEntries"
 
 
 class FieldsError(ValueError):
-    """The fields match no structure of the kubelet and thus have no checksum."""
+    """The fields match none of the kubelet's structures and thus have no checksum."""
 
 
 class _Kind(NamedTuple):
@@ -39,7 +39,7 @@ class _Kind(NamedTuple):
 
 
 def _plain(go: str, zero: int | str) -> _Kind:
-    """A type for numbers or texts."""
+    """A type for numbers or strings."""
 
     def show(value: Any) -> str:
         if type(value) is not type(zero):
@@ -50,7 +50,7 @@ def _plain(go: str, zero: int | str) -> _Kind:
 
 
 def _cpus(value: Any) -> str:
-    """Renders CPUs: a text in the file, but a map to empty structs in Go."""
+    """Renders CPUs, which are a string in the file but a map to empty structs in Go."""
     cpus = " ".join(
         f"{cpu}:{{}}" for cpu in CPUSet.parse(_require_type(str, value, "cpuset.CPUSet"))
     )
@@ -166,7 +166,7 @@ def _structure(fields: Mapping[str, Any]) -> _Kind:
     """The structure that a kubelet reads these fields into.
 
     Only the Memory Manager has ``machineState``. In the CPU Manager's first format, entries are
-    texts; the third has ``podEntries``.
+    strings; the third format has ``podEntries``.
     """
     manager, own = "Memory", _MEMORY
     if "machineState" not in fields:
@@ -180,11 +180,11 @@ def _structure(fields: Mapping[str, Any]) -> _Kind:
 
 
 def text(fields: Mapping[str, Any]) -> str:
-    """Formats a checkpoint file with these fields, in order and as compact as the kubelet's.
+    """Formats a checkpoint file with these fields, in order and as compactly as the kubelet does.
 
     The checksum follows the fields that it covers. An explicit checksum is written unchanged, and
-    None omits it. ``data`` may be fields, which are written as a text, or any other value.
-    ``dataChecksum`` works like the checksum.
+    None omits it. ``data`` may be fields, which are written as a string, or any other value.
+    ``dataChecksum`` works the same way.
 
     Raises:
         FieldsError: a checksum is needed, but the fields match no structure.
@@ -205,7 +205,7 @@ def text(fields: Mapping[str, Any]) -> str:
 
 
 def like(fields: Mapping[str, Any], content: str | None) -> Mapping[str, Any]:
-    """Converts the fields to the format of `content`: if that has a second part, adds ``data``.
+    """Converts the fields to the format of `content`, adding ``data`` if it has a second part.
 
     Pod-level entries then appear only in ``data``.
     """
@@ -220,7 +220,7 @@ def _json(value: Any) -> str:
 
 
 def checksum(fields: Mapping[str, Any], version: str = "") -> int:
-    """The checksum of the structure with these fields; `version` is a suffix of its name.
+    """The checksum of the structure with these fields; `version` is a suffix for its name.
 
     Raises:
         FieldsError: the fields match no structure of the kubelet.
@@ -230,9 +230,9 @@ def checksum(fields: Mapping[str, Any], version: str = "") -> int:
 
 
 def data_checksum(data: Any) -> int:
-    """The checksum of a text.
+    """The checksum of a string.
 
     Raises:
-        FieldsError: `data` is not a text.
+        FieldsError: `data` is not a string.
     """
     return fnv1a_32(f"(string){_require_type(str, data, 'string')}".encode())

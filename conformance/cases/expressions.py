@@ -1,8 +1,8 @@
 """The language for expressions in cases, which adapt a case to a machine.
 
-``${smt * 2}`` in a case stands for a number, ``${node(0) - reserved}`` for a CPU set. Since
-expressions are data from a file, only arithmetic, comparisons, set operations and given names are
-allowed.
+In a case, ``${smt * 2}`` stands for a number, and ``${node(0) - reserved}`` for a CPU set. Since
+expressions come from files, they can use only arithmetic, comparisons, set operations and the given
+names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_CHARACTERS = 500
 """The maximum length of an expression."""
 
 MAX_ITEMS = 1 << 16
-"""The maximum length of a list or text that an expression creates."""
+"""The maximum length of a list or string that an expression creates."""
 
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 _WHOLE = re.compile(r"\$\{([^{}]*)\}\Z")
@@ -56,7 +56,7 @@ class ExpressionError(ValueError):
 
 
 _FAILS = (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-"""Exceptions of failing expressions. Comparing a set with a number raises an AttributeError."""
+"""Exceptions raised by failing expressions. Comparing a set with a number raises AttributeError."""
 
 
 def evaluate(source: str, names: Mapping[str, Any]) -> Any:
@@ -95,10 +95,10 @@ def _parse(source: str) -> ast.expr:
 
 
 def expand(value: Any, names: Mapping[str, Any]) -> Any:
-    """Copies plain values, with every ``${...}`` in texts replaced.
+    """Copies plain values, replacing every ``${...}`` in strings.
 
-    A text that consists of a single expression becomes its value (CPU sets in the Linux list
-    format). Within longer texts, the value is inserted as text.
+    A string that consists of a single expression becomes the expression's value (CPU sets use the
+    Linux list format). Within longer strings, the value is inserted as text.
 
     Raises:
         ExpressionError: an expression fails; see `evaluate`.
@@ -118,7 +118,7 @@ def _expand_mapping(value: Mapping[Any, Any], names: Mapping[str, Any]) -> dict[
         name = _expand_text(key, names)
         if name is not key:
             if isinstance(name, bool) or not isinstance(name, str | int):
-                raise ExpressionError(f"the key '{key}' must be a text or a number")
+                raise ExpressionError(f"the key '{key}' must be text or a number")
             name = str(name)
         if name in found:
             raise ExpressionError(f"the key '{key}' repeats the key '{name}'")
@@ -144,7 +144,7 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 def _check_size(value: Any, node: ast.expr) -> Any:
-    """Rejects values larger than any machine needs; short expressions can create gigabytes."""
+    """Rejects values larger than any machine needs; short expressions could create gigabytes."""
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise ExpressionError(f"{ast.unparse(node)[:40]!r} does not fit in 64 bits")
     if isinstance(value, str | list) and len(value) > MAX_ITEMS:
@@ -154,7 +154,7 @@ def _check_size(value: Any, node: ast.expr) -> Any:
 
 def _constant(node: ast.Constant, _: Mapping[str, Any]) -> Any:
     if not isinstance(node.value, bool | int | str):
-        raise ExpressionError(f"{node.value!r} is not a number or a text")
+        raise ExpressionError(f"{node.value!r} is neither a number nor text")
     return node.value
 
 

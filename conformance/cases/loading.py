@@ -1,7 +1,7 @@
 """Reads and checks case files.
 
-A file has ``cases`` and optionally ``defaults`` for them. Files from `numaproof fuzz` have one case
-in the same format.
+A file has ``cases`` and, optionally, ``defaults`` for them. Files from `numaproof fuzz` contain a
+single case in the same format.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def locate_errors(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
-    """The case files among the paths and within folders, in order.
+    """The case files at these paths, including those in folders, in order.
 
     Raises:
         documents.DocumentError: a folder contains no case file.
@@ -162,7 +162,7 @@ def files_by_id(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def parse(text: str, file: str) -> tuple[Case, ...]:
-    """Reads cases from a text; `file` is its name for messages.
+    """Reads cases from YAML text; `file` is the name to use in messages.
 
     Raises:
         documents.DocumentError: the text is not a case file.
@@ -205,7 +205,7 @@ def _with_defaults(case: Case, defaults: Defaults, fields: dict[str, Any]) -> Ca
 
 
 def merge_configs(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merges two configurations: mappings recursively, other values from `above`.
+    """Merges two configurations: mappings are merged recursively; other values come from `above`.
 
     A value of None in `above` removes the key.
     """

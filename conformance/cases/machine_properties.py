@@ -24,7 +24,7 @@ Property = int | bool
 class Facts:
     """A machine's properties, and its CPUs by core, node, socket and cache.
 
-    Cores are ordered by their lowest CPU, the others by id.
+    Cores are ordered by their lowest CPU, and the other groups by id.
     """
 
     def __init__(self, machine: MachineInfo) -> None:
@@ -105,7 +105,7 @@ class Facts:
 
     @cached_property
     def hugepages(self) -> dict[int, dict[int, int]]:
-        """Bytes of huge pages by page size in KiB and node id, for sizes with any pages."""
+        """Bytes of huge pages, by page size in KiB and node id; only for nodes with such pages."""
         sizes: dict[int, dict[int, int]] = {}
         for node in self._memory_nodes:
             for pages in node.hugepages or ():
@@ -117,13 +117,13 @@ class Facts:
     def names(self) -> dict[str, Any]:
         """The names that expressions may use: properties, CPU sets and functions.
 
-        ``core(i)``, ``node(i)``, ``socket(i)`` and ``cache(i)`` are the CPUs of the i-th core,
-        node, socket or cache with CPUs. ``first_cores(n)`` are the CPUs of the first n cores,
-        ``first(n, s)`` the n lowest CPUs of a set, ``size(s)`` its size, ``all`` all CPUs, and
-        ``set("0-3")`` a literal set. ``node_id(i)``, ``memory(i)`` and ``hugepages(i, s)`` are the
-        i-th node's id, bytes of memory and bytes of huge pages of s KiB, counting nodes without
-        CPUs. ``per_node(n)`` describes n devices on each node. ``gib(n)`` and ``mib(n)`` convert to
-        bytes.
+        ``core(i)``, ``node(i)``, ``socket(i)`` and ``cache(i)`` return the CPUs of the i-th core,
+        node, socket or cache that has CPUs. ``first_cores(n)`` returns the CPUs of the first n
+        cores, ``first(n, s)`` returns the n lowest CPUs of a set, and ``size(s)`` returns the size
+        of a set. ``all`` is the set of all CPUs, and ``set("0-3")`` is a literal set.
+        ``node_id(i)``, ``memory(i)`` and ``hugepages(i, s)`` return the i-th node's id, bytes of
+        memory and bytes of huge pages of s KiB; here, nodes without CPUs count too. ``per_node(n)``
+        describes n devices on each node. ``gib(n)`` and ``mib(n)`` convert to bytes.
         """
         return dict(self._names)
 
@@ -181,7 +181,7 @@ def _alike(sets: Iterable[CPUSet]) -> bool:
 
 
 def _equidistant(nodes: list[Node]) -> bool:
-    """Whether all nodes have the same distance to each other."""
+    """Whether all nodes are at the same distance from each other."""
     apart = {
         distance
         for here, node in enumerate(nodes)

@@ -1,4 +1,4 @@
-"""Converts pods and machines from the form in cases to that of the protocol."""
+"""Converts pods and machines from the form used in cases to the protocol's form."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ _MAPS_OF_TEXT = (
 
 
 def texts_where_due(config: KubeletConfiguration) -> KubeletConfiguration:
-    """Converts integers to texts where the configuration format requires texts."""
+    """Converts integers to strings where the configuration format requires strings."""
     maps: dict[str, Any] = {
         key: _texts(config[key]) for key in _MAPS_OF_TEXT if isinstance(config.get(key), dict)
     }
@@ -198,9 +198,9 @@ def _device(number: int, spec: _WrittenDevice | tuple[int, ...] | None) -> Devic
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
-    """The machine after CPUs are taken offline, as it would be discovered.
+    """The machine as it would be discovered with some CPUs offline.
 
-    Cores without remaining threads disappear; nodes remain, for their memory.
+    Cores with no threads left disappear; nodes remain because of their memory.
     """
     if not offline:
         return machine
@@ -223,7 +223,7 @@ def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
 
 
 def with_memory(machine: MachineInfo, changes: Iterable[MemoryChange]) -> MachineInfo:
-    """Changes the memory of some nodes, and the machine's total accordingly.
+    """Changes the memory of some nodes and adjusts the machine's total accordingly.
 
     Raises:
         ValueError: there is no such node, or the node has no huge pages of that size.

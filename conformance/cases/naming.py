@@ -46,7 +46,7 @@ PREFIXES: Mapping[str, tuple[str, ...]] = {
 
 
 def begins_with(area: str, name: str) -> bool:
-    """Whether an id begins with a prefix of its area, as ids of bundled cases must."""
+    """Whether an id begins with one of its area's prefixes, as the ids of bundled cases must."""
     return name.startswith(tuple(f"{prefix}-" for prefix in PREFIXES[area]))
 
 
@@ -59,14 +59,14 @@ def did_you_mean(pattern: str, known_ids: Iterable[str]) -> str:
     """Suggests ids or globs similar to one that matches nothing.
 
     Compares whole ids and their first words, so that ``statik-*`` suggests ``static-*``, and
-    ``static-gives`` suggests the ids that begin with it.
+    ``static-gives`` suggests the ids that begin with these words.
 
     Args:
         pattern: the id or glob.
         known_ids: all ids.
 
     Returns:
-        Text such as ``; did you mean 'static-*'?``, or empty if no id is similar.
+        Text such as ``; did you mean 'static-*'?``, or an empty string if no id is similar.
     """
     stem = pattern.partition("*")[0].rstrip("-")
     words = stem.count("-") + 1

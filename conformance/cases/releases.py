@@ -18,7 +18,7 @@ _COMPARE = {
 
 
 class ConstraintError(ValueError):
-    """A text is not a range of releases such as ``>= 1.34`` or ``>= 1.34, < 1.36``."""
+    """A string is not a range of releases such as ``>= 1.34`` or ``>= 1.34, < 1.36``."""
 
 
 def includes(constraint: str, release: str) -> bool:
@@ -33,10 +33,10 @@ def includes(constraint: str, release: str) -> bool:
 
 
 def check_name(release: str) -> None:
-    """Checks that a text has the form of a release, known or not.
+    """Checks that a string has the form of a release, known or not.
 
     Raises:
-        ConstraintError: the text has another form.
+        ConstraintError: the string has a different form.
     """
     if _NAME.match(release) is None:
         raise ConstraintError(f"expected a release such as '1.35', got {release!r}")

@@ -1,4 +1,4 @@
-"""The schema of cases: documented behaviours as readable tables.
+"""The schema of cases, which express documented behaviours as readable tables.
 
 Cases are plain data: properties of the machines they run on, a configuration, and steps with
 expectations. `docs/cases.md` explains how to write them.
@@ -52,7 +52,7 @@ class PodSpec(Written, frozen=True):
 
 
 class DeviceSpec(Written, frozen=True):
-    """A device with more properties than its NUMA nodes."""
+    """A device with properties other than its NUMA nodes."""
 
     numa: tuple[Number, ...] | None = None
     healthy: bool = True
@@ -69,7 +69,8 @@ class NoArguments(Written, frozen=True):
 class MemoryChange(Written, frozen=True):
     """A change to a NUMA node's memory or to its huge pages of one size.
 
-    `bytes` is the new amount of memory, or with `hugepages` (the page size in KiB) of such pages.
+    `bytes` is the new amount of memory or, if `hugepages` (a page size in KiB) is given, of such
+    huge pages.
     """
 
     node: Number
@@ -81,11 +82,11 @@ class StartStep(Written, frozen=True):
     """A start or restart of the kubelet.
 
     `kubernetes` is the release to run from now on, for upgrades and downgrades. `config` is merged
-    over that of the case. `removed_pods` are pods that were removed while the kubelet was down,
-    `offline` the CPUs (Linux list format) taken offline since, and `memory` the nodes whose memory
-    has changed. With `tree`, the implementation discovers the machine from its tree. `devices` are
-    the devices that plugins report; the default is those last reported. `flags` are command-line
-    flags in addition to the configuration.
+    over the case's configuration. `removed_pods` lists the pods removed while the kubelet was down,
+    `offline` lists the CPUs (Linux list format) taken offline since then, and `memory` lists the
+    nodes whose memory has changed. If `tree` is set, the implementation discovers the machine from
+    its tree. `devices` are the devices that plugins report; by default, those last reported.
+    `flags` are command-line flags in addition to the configuration.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -106,14 +107,14 @@ class RemoveStep(Written, frozen=True):
 
 
 class HintsStep(Written, frozen=True):
-    """Requests the hints for a container, or without `container` for the whole pod."""
+    """Requests the hints for a container or, if none is named, for the whole pod."""
 
     pod: PodSpec | str
     container: str | None = None
 
 
 class AssignStep(Written, frozen=True):
-    """Assigns CPUs on the machine of the case, without a node."""
+    """Assigns CPUs on the case's machine, without a node."""
 
     available: str
     count: Number
@@ -145,13 +146,13 @@ FileName = Literal["cpu_manager_state", "memory_manager_state"]
 class TamperStep(Written, frozen=True):
     """An edit of a checkpoint file between two starts.
 
-    `how`: ``truncate`` keeps the first half, ``checksum`` falsifies all checksums, ``policy``
+    `how`: ``truncate`` keeps the first half, ``checksum`` makes all checksums wrong, ``policy``
     misspells `static`, ``field`` adds an unknown field, ``space`` adds white space, ``empty`` and
     ``delete`` do what they say, and ``garbage`` writes bytes that are not JSON. ``write`` replaces
-    the content by `text`, or by a `checkpoint` of these fields with its checksum. Except for
-    ``write``, missing and empty files stay unchanged. In files with two parts, ``old checksum`` and
-    ``old policy`` damage the part for earlier releases, ``data`` and ``data checksum`` damage the
-    other part, and ``no data`` removes it.
+    the contents with `text`, or with a `checkpoint` of the given fields and its checksum. Only
+    ``write`` changes missing or empty files. In files with two parts, ``old checksum`` and ``old
+    policy`` damage the part for earlier releases, ``data`` and ``data checksum`` damage the other
+    part, and ``no data`` removes it.
     """
 
     file: FileName
@@ -166,9 +167,9 @@ class TamperStep(Written, frozen=True):
 class CPUsExpected(Written, frozen=True):
     """Conditions on a CPU set; sets are in the Linux list format.
 
-    `cores`, `sockets`, `numa_nodes` and `uncore_caches` count those that contain a CPU of the set.
-    `per_node` lists the number of CPUs on each node that has any, sorted. `same_as`,
-    `disjoint_from_container` and `within_container` refer to another container as
+    `cores`, `sockets`, `numa_nodes` and `uncore_caches` count those that contain at least one CPU
+    of the set. `per_node` lists the number of the set's CPUs on each node that has any, sorted.
+    `same_as`, `disjoint_from_container` and `within_container` refer to another container as
     ``POD/CONTAINER``.
     """
 
@@ -214,8 +215,8 @@ class DevicesExpected(Written, frozen=True):
 class ContainerExpected(Written, frozen=True):
     """The expected resources of a container; `affinity` is its complete topology hint.
 
-    `devices` are, by resource, their number, ids or nodes. `quota` is whether CFS quota limits the
-    container, if the case's `tell` requests it.
+    `devices` gives, for each resource, the number, ids or nodes of the devices. `quota` is whether
+    CFS quota limits the container; the case's `tell` must request it.
     """
 
     exclusive: CPUs | None = None
@@ -238,11 +239,11 @@ class Expected(Written, frozen=True):
     """The expected answer to a step; by default, success.
 
     `refused` is the reason for a refused admission or the stage of a refused start. `message` is
-    its exact text, compared only at level ``kubelet``. `checkpoints` are whole files by their
-    fields, which files with two parts contain twice. `files` are texts or some of the fields.
-    `readmission` lists the refusal reasons of pods admitted again after a restart; all other pods
-    must be admitted. `memory` is the allocatable memory that a start reports. `hint` and `admit`
-    are the result of a merge.
+    the exact text of the refusal, compared only at level ``kubelet``. `checkpoints` gives all
+    fields of each file; files with two parts contain them twice. `files` gives the text or some
+    fields of each file. `readmission` lists the pods that must be refused when they are admitted
+    again after a restart, with the reasons; all other pods must be admitted. `memory` is the
+    allocatable memory that a start reports. `hint` and `admit` are the result of a merge.
 
     `machine` lists expected fields of a discovered machine, with `nodes` by node id instead of
     `topology`, their `cores` by lowest CPU, the `cpus` of nodes and cores as sets, and the ids of
@@ -274,7 +275,7 @@ class Expected(Written, frozen=True):
 class ExpectedIn(Expected, frozen=True, kw_only=True):
     """The expected answer in a range of releases, such as ``"< 1.36"``.
 
-    `anything` is ``expect: anything`` for these releases.
+    `anything` means ``expect: anything`` for these releases.
     """
 
     kubernetes: str
@@ -282,7 +283,7 @@ class ExpectedIn(Expected, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> Expectation:
-        """The expectation, excluding its range of releases."""
+        """The expectation, without its range of releases."""
         if self.anything:
             return "anything"
         return Expected(**{name: getattr(self, name) for name in Expected.__struct_fields__})
@@ -295,8 +296,9 @@ Expectation = Expected | Literal["anything"]
 class Step(Written, frozen=True):
     """A step: exactly one verb, and the expected answer.
 
-    With ``expect: anything``, only the invariants and the comparison with the reference judge the
-    answer, as in fuzzing. If releases differ, `expect` is a list with one item for each release.
+    With ``expect: anything``, the answer is judged only by the invariants and by comparison with
+    the reference, as in fuzzing. If releases differ, `expect` is a list of expectations for ranges
+    of releases.
     """
 
     start: StartStep | None = None
@@ -344,9 +346,9 @@ Comparison = int | str
 
 
 class Machines(Written, frozen=True):
-    """The machines that a case runs on: by names (globs), properties or a condition.
+    """The machines that a case runs on, selected by names (globs), properties or a condition.
 
-    A property is compared with a value (``2``, ``true``) or a comparison (``">= 2"``). For the
+    A property must equal a value (``2``, ``true``) or satisfy a comparison (``">= 2"``). For the
     properties, see `numaproof.conformance.cases.machine_properties.Facts`.
     """
 
@@ -370,7 +372,7 @@ class Machines(Written, frozen=True):
     equidistant: bool | None = None
 
     def comparisons(self) -> dict[str, Comparison]:
-        """The comparisons with properties, by name."""
+        """The required values of properties, by name."""
         given = {name: getattr(self, name) for name in self.__struct_fields__[2:]}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -380,10 +382,10 @@ class Case(Written, frozen=True):
 
     `kubernetes` restricts the releases (``">= 1.34"``), `defect` is the named defect that makes a
     kubelet fail the case, and `bugs` are related public issues. `devices` are the devices that
-    plugins report from the first start, and `preferred` those that each plugin would prefer to
-    allocate. `tell` lists the optional fields that every start requests. `machine` is the machine
-    itself, in case files from fuzzing. With `tree`, starts discover the machine from its tree if
-    the implementation claims `discover`, until a start changes the machine.
+    plugins report from the first start on, and `preferred` are those that each plugin would prefer
+    to allocate. `tell` lists the optional fields that every start requests. `machine` is the
+    machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
+    `discover`, starts discover the machine from its tree until a start changes the machine.
     """
 
     id: str

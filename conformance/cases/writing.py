@@ -60,7 +60,7 @@ _HEAD = (
 
 
 def _first(names: Iterable[str], plain: dict[str, Any]) -> dict[str, Any]:
-    """The mapping with some keys first."""
+    """The mapping with the given keys first."""
     return {**{name: plain[name] for name in names if name in plain}, **plain}
 
 
@@ -88,7 +88,7 @@ def _dump(plain: Any) -> str:
 
 
 def name_of(case: Case) -> str:
-    """A file name for a case, derived from its content."""
+    """A file name for a case, derived from its contents."""
     digest = hashlib.sha256(text(case).encode()).hexdigest()
     return f"{case.id}-{digest[:8]}.yaml"
 
@@ -119,7 +119,7 @@ _Dumper.add_representer(
 
 
 def _compact(value: Any, depth: int = 0) -> Any:
-    """Marks nested mappings and lists to be written on one line."""
+    """Marks nested mappings and lists so that they are written on one line."""
     if isinstance(value, dict):
         inner = {key: _compact(item, depth + 1) for key, item in value.items()}
         flat = not any(isinstance(item, dict | list) for item in inner.values())
@@ -132,13 +132,13 @@ def _compact(value: Any, depth: int = 0) -> Any:
 
 
 def with_items(text: str, key: str, items: str, file: str, what: str) -> str:
-    """Appends items to a list in a text, after an empty line.
+    """Appends items, after an empty line, to a list in a YAML text.
 
     Args:
-        text: a mapping in YAML.
+        text: the YAML text of a mapping.
         key: the key of the list.
-        items: the items in YAML, with hyphens in the first column.
-        file: the file's name for messages.
+        items: the items as YAML, with hyphens in the first column.
+        file: the name of the file, for messages.
         what: a description of an item for messages.
 
     Raises:
@@ -167,7 +167,7 @@ def _place(text: str, lines: Sequence[str], key: str, file: str, what: str) -> t
             listed.start_mark.line + 1,
             key,
             f"can't add {what} to a list in brackets",
-            "write the list with one item per line, or add to another file",
+            "write the list with one item per line, or add it to another file",
         )
     follows = [one.start_mark.line for one, _ in keys.values()]
     at = min((line for line in follows if line > listed.start_mark.line), default=len(lines))

@@ -1,1 +1,1 @@
-"""Claims: what calls need, whether claims are valid, and whether they are true."""
+"""Claims: which ones calls need, and whether an implementation's claims are valid and true."""

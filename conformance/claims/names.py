@@ -24,9 +24,9 @@ _RELEASE = re.compile(r"\d+\.\d+\Z")
 
 
 def problems(hello: Hello) -> Iterator[str]:
-    """The problems of the claims in a ``hello``, as phrases.
+    """The problems with the claims in a ``hello``, as phrases.
 
-    Options of any release, and any text in the form of a release, are valid.
+    Options of any release, and any string in the form of a release, are valid.
     """
     for one in hello.kubernetes:
         if not _RELEASE.match(one):

@@ -1,8 +1,8 @@
 """Determines the claims that a call needs, from the call itself.
 
 Needs are named like the claims that meet them, such as ``operation hints`` or ``feature sidecars``.
-Policies and options that Kubernetes doesn't know have no claim. They need only the feature
-``configuration-validation``, because the refusal is part of the test.
+There are no claims for policies and options that Kubernetes doesn't know. They need only the
+feature ``configuration-validation``, because the refusal is part of the test.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _of_start(
 def _is_invalid(config: KubeletConfiguration, machine: MachineInfo, kubernetes: str) -> bool:
     """Whether validation rejects a configuration.
 
-    The machine matters only if CPUs are listed, because it may lack them.
+    The machine matters only if the configuration lists CPUs, because the machine may lack them.
     """
     if config.get("reservedSystemCPUs"):
         return startup.validation_error(config, machine, release(kubernetes)) is not None
@@ -152,7 +152,7 @@ def _is_invalid(config: KubeletConfiguration, machine: MachineInfo, kubernetes: 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A configuration in a release, hashed by its text."""
+    """A configuration for a release, hashed by its text."""
 
     text: str
     kubernetes: str
@@ -200,7 +200,7 @@ def _of_validation(
 
 
 def _of_gates(config: KubeletConfiguration, known_gates: Mapping[str, Gate]) -> Iterator[str]:
-    """Gates at their defaults, or that enable options, need no claim."""
+    """Gates with their default values and gates that enable options need no claim."""
     gates = config.get("featureGates")
     if not gates:
         return

@@ -1,4 +1,4 @@
-"""Reviews an implementation's claims after a run: those missing, and those that look untrue."""
+"""Reviews an implementation's claims after a run: which are missing, and which look untrue."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class ClaimsTally:
         """Counts a run.
 
         Args:
-            needs: the claims that its calls needed.
-            missing_claim: the first missing one; empty if none is missing.
+            needs: the claims that the run's calls needed.
+            missing_claim: the first missing claim; empty if none is missing.
             declined_claims: the claims whose calls were answered ``unsupported``.
             has_failed: whether the run failed.
         """
@@ -92,7 +92,7 @@ class ClaimsTally:
         )
 
     def _possible(self) -> Iterator[str]:
-        """Features that the claims allow and runs needed, and possibly a higher level."""
+        """Unclaimed features that runs needed and the claims allow, and possibly a higher level."""
         higher = LEVELS.index(self._agreed_level) > LEVELS.index(self.hello.level)
         if self._compared_runs and self._passed_runs and higher and not self._failed_runs:
             yield f"level {self._agreed_level} (no answer differed)"

@@ -1,1 +1,1 @@
-"""Comparing two implementations, and implementations with recordings."""
+"""Comparing two implementations, or an implementation with recordings."""

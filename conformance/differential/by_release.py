@@ -1,4 +1,4 @@
-"""Combines several programs into one implementation, each for the releases that it claims.
+"""Combines programs into one implementation; each is used for the releases that it claims.
 
 A kubelet has a single release. Upgrading a node ends the running kubelet and starts the new release
 with the existing state directory.
@@ -33,7 +33,7 @@ class ByRelease:
     Starting a program ends the running one.
 
     Args:
-        implementations: the programs. If several claim a release, the first one is used.
+        implementations: the programs. If several programs claim a release, the first one is used.
         harness: the harness's name in `hello`.
 
     Raises:
@@ -52,7 +52,7 @@ class ByRelease:
         self._running = self._all[-1]
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """Returns the answer of the program for the release in the call, or of the running program.
+        """Returns the answer from the program for the call's release, or from the running program.
 
         Raises:
             ImplementationFailure: there was no answer.
@@ -90,7 +90,7 @@ class ByRelease:
 
     @property
     def leftover_processes(self) -> tuple[str, ...]:
-        """Processes of all programs that could not be killed."""
+        """All processes, of any of the programs, that could not be killed."""
         return tuple(
             name
             for one in self._all
@@ -107,7 +107,8 @@ class ByRelease:
 def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
     """Combines the claims of two programs, under the second one's name.
 
-    Releases and options add up, because each release has its own. Other claims must be common.
+    Releases and options are combined, because each release has its own options. Other claims must
+    be common to both.
     """
     return msgspec.structs.replace(
         second,
@@ -125,7 +126,7 @@ def _together(first: messages.Hello, second: messages.Hello) -> messages.Hello:
 
 
 def _features(first: messages.Hello, second: messages.Hello) -> tuple[str, ...] | None:
-    """The common features; None if neither lists any, so that they are implied."""
+    """The common features; None (they are implied) if neither program lists any."""
     if first.features is None and second.features is None:
         return None
     return common(claimed_features(second), claimed_features(first))
@@ -136,12 +137,12 @@ def _union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
 
 
 def common(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
-    """The items in both lists, in the order of the first."""
+    """The items that are in both lists, in the order of the first list."""
     return tuple(one for one in ours if one in theirs)
 
 
 def common_fields(ours: T, theirs: T) -> T:
-    """A message whose lists contain only the items in both messages."""
+    """A message whose lists contain only the items that are in both messages."""
     names = ours.__struct_fields__
     kept = {name: common(getattr(ours, name), getattr(theirs, name)) for name in names}
     return msgspec.structs.replace(ours, **kept)

@@ -98,7 +98,7 @@ def seeded_scenarios(
 def upgrades(
     seeds: Sequence[int], capabilities: Capabilities, steps: Iterable[tuple[str, str]]
 ) -> Iterator[NamedScenario]:
-    """Generates scenarios from seeds for each pair of releases, which may be equal."""
+    """Generates scenarios from seeds for each pair of releases; the two may be the same."""
     for before, after in steps:
         for seed in seeds:
             made = upgrade(seed, capabilities.of(before), after)
@@ -106,7 +106,7 @@ def upgrades(
 
 
 def generated_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
-    """Generates discoveries of trees, which exist until the next one is generated."""
+    """Generates trees and scenarios that discover them; each tree exists until the next one."""
     for seed in seeds:
         with scratch_folder() as folder:
             yield NamedScenario(f"{TREE} {seed}", tree(seed, folder))
@@ -131,7 +131,7 @@ def case_scenarios(
 
 
 def tree_scenarios(trees: Iterable[Path]) -> Iterator[NamedScenario]:
-    """Discoveries of trees in directories or archives, which are unpacked until the next discovery.
+    """Scenarios that discover trees in directories or archives (unpacked until the next scenario).
 
     Raises:
         TreeError: a path is not a tree.
@@ -164,8 +164,8 @@ def differences(
     """Plays scenarios on both sides and yields events.
 
     Ends at the first difference unless `options.keep_going` is set. Each difference is shrunk and
-    saved as a case file. A failure explained by a named defect of the release is reported but isn't
-    a difference.
+    saved as a case file. A failure explained by a named defect of the release is reported but
+    doesn't count as a difference.
 
     Raises:
         CaseError: a case can't be played as written.

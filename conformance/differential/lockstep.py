@@ -49,7 +49,7 @@ class Pair:
         baselines: creates references that the right side may agree with where the kubelet
             contradicts its documentation; None to compare only with the left side.
         tell: the optional fields that starts request.
-        tested_side: the side under test; the other side's answers are expected.
+        tested_side: the side under test; the other side's answers are the expected ones.
     """
 
     left: Implementation
@@ -72,7 +72,8 @@ class LockstepResult(RunResult):
     """How a scenario ended.
 
     The outcome is ``pass`` if all answers agree, ``fail`` if one differs, ``expected failure`` if a
-    side broke because of a named defect of the release, ``unsupported``, or how a side broke.
+    side broke because of a named defect of the release, ``unsupported``, or the way in which a side
+    broke.
 
     Attributes:
         calls: the number of calls; the last one got different answers, if any did.
@@ -170,7 +171,7 @@ class _FirstDifference:
 class ComparedPlayer(Player):
     """Plays cases without checking invariants.
 
-    It requests the state at the end and before steps that lose it.
+    Requests the state at the end and before steps that discard it.
     """
 
     checks_invariants = False
@@ -297,7 +298,7 @@ class _LockstepRun(ComparedRun):
     def _verdict(self, result: RunResult) -> RunResult:
         """Attributes the failure of a side to a named defect of the release, if one explains it.
 
-        Only at level kubelet, because only then do both sides claim to be kubelets of the release.
+        Does so only at level kubelet: only there do both sides claim to be kubelets of the release.
         """
         if self._pair.level != "kubelet":
             return result
@@ -358,15 +359,15 @@ def examine(pair: Pair, scenario: Scenario, scratch: Path, tries: int = TRIES) -
     """Plays a scenario repeatedly to distinguish chance from a difference.
 
     A kubelet iterates over maps and sets in arbitrary order, so only its deterministic answers are
-    compared. If any run agrees to its end, the sides differed only by chance. Otherwise, the runs
-    with the longest agreement count. If the right side's answers differ between these runs, the
-    rest of the scenario can't be compared (`LockstepResult.chance`).
+    compared. If the sides agree throughout any run, they differed only by chance. Otherwise, only
+    the runs that agreed the longest are considered. If the right side's answers differ between
+    these runs, the rest of the scenario can't be compared (`LockstepResult.chance`).
 
     Args:
         pair: the two sides.
         scenario: the scenario and its machine.
         scratch: the parent of state directories.
-        tries: the maximum number of runs. A side that broke is not tried again.
+        tries: the maximum number of runs. If a side breaks, there are no more runs.
 
     Raises:
         CaseError: the case can't be played as written.

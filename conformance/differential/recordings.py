@@ -1,9 +1,9 @@
 """Recordings: scenarios with an implementation's answers, in one compressed file.
 
 A file contains JSON lines compressed with xz. The first line identifies the implementation, its
-release and the date. Each further line has a scenario, as a playable case, and the answers in call
-order. Calls are not stored, because they follow from the case and the answers. The same answers
-produce the same bytes.
+release and the date. Each line after that contains a scenario, as a playable case, and its answers
+in call order. Calls are not stored, because they follow from the case and the answers. The same
+answers produce the same bytes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An operation and its response, minus the id, with ``$STATE_DIR`` for the state directory."""
+    """An operation and its response without the id; ``$STATE_DIR`` is the state directory."""
 
     op: str
     answer: dict[str, Any]
@@ -109,7 +109,7 @@ class Recorded:
         """Returns the next answer.
 
         Raises:
-            BrokeProtocol: the recording has another operation or no answer here, so it doesn't
+            BrokeProtocol: the recording has a different operation or no answer here, so it doesn't
                 match its case.
         """
         kept = next(self._remaining_calls, None)
@@ -118,14 +118,14 @@ class Recorded:
         try:
             return codec.decode_answer(codec.encode({"id": 0, **kept.answer}), 0, operation)
         except codec.ProtocolError as error:
-            raise BrokeProtocol(f"the recording has no answer here: {error}") from None
+            raise BrokeProtocol(f"the recording has no valid answer here: {error}") from None
 
     def close(self) -> None:
         """Does nothing, because there is no program to end."""
 
 
 def kept_answer(answer: messages.Answer) -> dict[str, Any]:
-    """Converts an answer to its recorded form: a response with no id."""
+    """Converts an answer to its recorded form: a response without an id."""
     response: dict[str, Any] = msgspec.json.decode(codec.encode_answer(0, answer))
     del response["id"]
     return response
@@ -177,7 +177,7 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
                 f" got {made.kubernetes!r}"
             )
         if isinstance(made, Recording) and made.case.machine is None:
-            raise RecordingError(f"{name}, line {number}: the case has no machine of its own")
+            raise RecordingError(f"{name}, line {number}: the case does not define a machine")
         if isinstance(made, Recording):
             _check(made.case, f"{name}, line {number}")
         yield made
@@ -193,12 +193,12 @@ def _check(case: Case, place: str) -> None:
 
 
 def bundled_file(kubernetes: str) -> Traversable:
-    """The file of the bundled recordings of a release."""
+    """The file with a release's bundled recordings."""
     return resources.files("numaproof.fixtures") / _BUNDLED / f"kubelet-{kubernetes}{SUFFIX}"
 
 
 def bundled_recordings(kubernetes: str) -> tuple[Recording, ...]:
-    """The bundled recordings of the real kubelet of a release; empty if there are none.
+    """The bundled recordings of a release's real kubelet; empty if there are none.
 
     Raises:
         RecordingError: the file is damaged.
@@ -208,7 +208,7 @@ def bundled_recordings(kubernetes: str) -> tuple[Recording, ...]:
 
 
 def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
-    """A case with one merge for each seed, deterministic for the same capabilities."""
+    """For each seed, a case with one merge; deterministic for the same capabilities."""
     steps = (Step(merge=merge(Seeded(seed), capabilities), expect="anything") for seed in seeds)
     return Case(
         id=f"merges-{seeds[0]}",
@@ -223,7 +223,7 @@ def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
 def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
     """Records an implementation's answers to a scenario; None if it doesn't support the scenario.
 
-    Faults are not recorded. The machine is described instead of discovered from a tree.
+    Faults are not recorded. The machine is described rather than discovered from a tree.
 
     Args:
         target: the implementation to record.
@@ -269,12 +269,12 @@ def _record_case(target: Target, case: Case, seed: int | None, scratch: Path) ->
 
 
 def record_seed(target: Target, seed: int, scratch: Path) -> Recording | None:
-    """Records the scenario of a seed; see `record`."""
+    """Records the scenario generated from a seed; see `record`."""
     return record(target, seeded_scenario(seed, target.capabilities), seed, scratch)
 
 
 def record_merges(target: Target, seeds: Sequence[int], scratch: Path) -> Recording | None:
-    """Records the merges of seeds; see `record`."""
+    """Records the merges generated from seeds; see `record`."""
     return record(target, seeded_merges(seeds, target.capabilities), seeds[0], scratch)
 
 
@@ -353,14 +353,14 @@ def run_recording(
 
 
 def _with_sides_swapped(step: events.ReportedCall) -> events.ReportedCall:
-    """The step with the recorded answer as the expected one."""
+    """The step, with the recorded answer as its expected answer."""
     if step.expected is None:
         return step
     return msgspec.structs.replace(step, answer=step.expected, expected=step.answer)
 
 
 def _other_devices(step: events.ReportedCall) -> bool:
-    """Whether two answers differ only in the devices that containers have.
+    """Whether two answers differ only in the devices of containers.
 
     Later containers of a pod may reuse the devices of earlier ones, so only the first differing
     container counts.

@@ -83,7 +83,7 @@ def claimed_cases(capabilities: Capabilities) -> Iterator[DialogueCase]:
 
 
 def _hold(conditions: tuple[str, ...], claims: Collection[str]) -> bool:
-    """Whether the claims are made, and those that begin with ``not`` are not."""
+    """Whether all claims are made, except those that begin with ``not``, which must not be made."""
     return all((one.removeprefix("not ") in claims) != one.startswith("not ") for one in conditions)
 
 

@@ -42,7 +42,7 @@ def next_steps(
     hello: messages.Hello | None,
     agreed_level: messages.Level,
 ) -> tuple[Sentence, ...]:
-    """What to do next, most urgent first; all answers agree at `agreed_level`."""
+    """What to do next, most urgent first; `agreed_level` is one at which all answers agree."""
     wrong = _wrong(exchanges)
     if wrong:
         listed: list[Sentence] = [*wrong[:MAX_NEXT_STEPS]]
@@ -94,7 +94,7 @@ def _shell_quote(command: str) -> str:
 
 
 def _claimable(hello: messages.Hello | None, agreed_level: messages.Level) -> tuple[str, ...]:
-    """Suggests the next level if all answers agree at it."""
+    """Suggests the next level if all answers agree at that level."""
     if hello is None or hello.level not in messages.LEVELS[:2] or "start" not in hello.operations:
         return ()
     level = messages.LEVELS[messages.LEVELS.index(hello.level) + 1]
@@ -117,7 +117,7 @@ def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Pat
 
     Args:
         command: the program and its arguments.
-        timeout: the time limit of an answer in seconds.
+        timeout: the time limit for an answer, in seconds.
         harness: the harness's name in `hello`.
         scratch: an empty folder.
 
@@ -176,7 +176,7 @@ class _Examination:
 
         Raises:
             CannotStartError: the program can't be started.
-            ProbeAborted: the program can't be examined further.
+            ProbeAborted: the examination can't continue.
         """
         self._say_hello("the harness introduces itself")
         if self.hello is None:

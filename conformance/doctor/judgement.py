@@ -35,7 +35,7 @@ _SHOWN = 200
 
 
 def judge_hello(hello: messages.Hello, first: messages.Hello, moment: Moment) -> None:
-    """Reports problems of the claims, and differences from the first `hello`."""
+    """Reports problems with the claims, and differences from the first `hello`."""
     if hello is not first:
         if hello != first:
             moment.note("other-hello")
@@ -60,8 +60,8 @@ def judge_hello(hello: messages.Hello, first: messages.Hello, moment: Moment) ->
 class DoctorsPlayer(Player):
     """Plays all possible steps of a case, even after a wrong answer.
 
-    After a restart, it requests the state before it admits the pods again. `Judgement` decides
-    which kind of answer is right.
+    After a restart, requests the state before admitting the pods again. `Judgement` decides which
+    kind of answer is right.
 
     Attributes:
         readmits: whether to admit the pods on the node again after a restart.
@@ -71,9 +71,10 @@ class DoctorsPlayer(Player):
 
     @classmethod
     def of(cls, other: Player) -> Self:
-        """Creates a player with the case and session of another.
+        """Creates a player with another player's case and session.
 
-        It judges expectations at level placement, because those of the dialogue leave no choice.
+        It judges expectations at level placement, because the dialogue's expectations leave no
+        choice.
         """
         run = other.case, other.session, other.facts
         return cls(*run, "placement", other.checker, other.baselines)
@@ -100,7 +101,7 @@ class DoctorsPlayer(Player):
             self.checker.now = held
 
     def _look_for_leftovers(self) -> None:
-        """In an empty state directory, no pod may hold anything, even if it is on the node."""
+        """If the state directory is empty, no pod may hold anything, even if it is on the node."""
         if not self.session.capabilities.has("state"):
             return
         state = self.session.call("state", messages.NoArgs())
@@ -132,8 +133,8 @@ def _is_refusal(answer: object) -> bool:
 class Judgement:
     """Judges each answer of a session and records problems with its exchange.
 
-    Admissions are judged at any level, because each pod of the dialogue either fits or doesn't.
-    Further comparisons depend on the claimed level. As an `AnswerJudge`, it reports no
+    Admissions are judged at every level, because each pod of the dialogue either fits or doesn't.
+    All other comparisons depend on the claimed level. As an `AnswerJudge`, it reports no
     disagreement, so that the dialogue continues.
 
     Args:
@@ -142,7 +143,7 @@ class Judgement:
 
     Attributes:
         has_diverged: whether the node's state is no longer as documented, because of a wrong or
-            missing answer. Nothing more is compared then.
+            missing answer. If so, nothing more is compared.
     """
 
     def __init__(self, session: Session, program: Program) -> None:
@@ -161,7 +162,7 @@ class Judgement:
         """Does nothing, because the dialogue edits no checkpoints."""
 
     def disagreement(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
-        """Reports problems of an answer."""
+        """Reports problems with an answer."""
         moment = self._program.moments[-1]
         judges = () if self.has_diverged else filter(None, (self._oracle, self._shadow_oracle))
         found = [judge.disagreement(operation, args, answer) for judge in judges]
@@ -213,12 +214,12 @@ class Judgement:
                 moment.note("not-told", path=path, of=of, example=wording().optional_fields[of])
 
     def _look_at_reason(self, moment: Moment, reason: str) -> None:
-        """Reports an undocumented reason; higher levels compare it."""
+        """Reports an undocumented reason; higher levels compare the reason anyway."""
         if self._session.level == messages.LEVELS[0] and reason not in _REASONS:
             moment.note("unknown-reason" if reason else "no-reason", reason=reason)
 
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
-        """Reports a shared pool under the none policy, not compared below level placement."""
+        """Reports a shared pool under the none policy (as advice below level placement)."""
         session = self._session
         if session.start_answer and not is_static(session.config) and state.shared:
             advice = not applies("placement", session.level)
@@ -227,7 +228,7 @@ class Judgement:
     def _look_at_containers(
         self, moment: Moment, pod: messages.Pod, answer: messages.Admitted
     ) -> None:
-        """Reports containers missing from an admission, which the state wouldn't show."""
+        """Reports containers missing from an admission, because the state wouldn't show them."""
         missing = [f"`{name}`" for name in containers(pod) if name not in answer.containers]
         if missing:
             moment.note("missing-containers", names=", ".join(missing))
@@ -236,14 +237,14 @@ class Judgement:
 def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: Player) -> None:
     """Adds the findings about each call to its exchange.
 
-    Problems of an answer on its own are added to its call. Problems that only the state shows are
-    added to the following `state`, unless the content of the node is unknown.
+    Problems with the answer itself are added to its call. Problems that only the state shows are
+    added to the following `state`, unless the contents of the node are unknown.
 
     Args:
         moments: the exchanges, one for each call.
         first: the number of the first exchange.
         calls: the calls with their problems.
-        player: the player that made these calls last.
+        player: the player, after these calls.
     """
     broken = {one.finding for one in player.violations}
     # Implementations that claim to be a kubelet share its defects. For others, the player has

@@ -43,7 +43,7 @@ _MAX_FOUND = 1000
 """The maximum number of mistakes searched for per line."""
 
 _MAX_FIELDS = 3
-"""The maximum number of further fields listed for the same mistake."""
+"""The maximum number of other fields listed for the same mistake."""
 
 _SHOWN = 60
 """The maximum length of an invalid value in a message."""
@@ -84,7 +84,7 @@ class _Mistake:
         path: the path of the value.
         name: the name of the finding.
         right: how to fix it.
-        details: further values for the message, as pairs.
+        details: other values for the message, as pairs.
         intended_value: the value that was probably intended.
     """
 
@@ -96,7 +96,7 @@ class _Mistake:
 
     @property
     def where(self) -> str:
-        """The path of the value below the kind of the response, for messages."""
+        """The value's path within the response, without the response's kind, for messages."""
         steps = (
             f".{one}" if isinstance(one, str) and "." not in one else f"[{json.dumps(one)}]"
             for one in self.path[1:]
@@ -105,7 +105,7 @@ class _Mistake:
 
     @property
     def kind(self) -> object:
-        """The key by which the same mistakes in other fields are grouped."""
+        """The key for grouping the same mistake in several fields."""
         said = dict(self.details)
         return (said["given"].partition(" (")[0], said["called"]) if "given" in said else self
 
@@ -150,7 +150,7 @@ def nearest(name: str, known_names: Iterable[str]) -> str:
 def _explain(
     reading: ReadLine, value: dict[str, Any], number: int, operation: str
 ) -> messages.Answer | None:
-    """Reports all mistakes of a response; returns the answer if its intention is clear."""
+    """Reports all mistakes in a response; returns the answer if its intention is clear."""
     kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) != 1:
         many = " and ".join(f"`{one}`" for one in kinds)
@@ -234,7 +234,7 @@ def _resolve(schema: Schema) -> Schema:
 
 
 def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
-    """Converts an error of the schema to mistakes."""
+    """Converts a schema error to mistakes."""
     path, value, schema = tuple(error.absolute_path), error.instance, error.schema
     inner = [one for one in error.context or () if one.path or one.validator != "type"]
     match error.validator:
@@ -321,7 +321,7 @@ def _conversion(path: Path, value: Any, schema: Schema) -> Any:
 
 
 def _example(path: Path, schema: Schema) -> Any:
-    """An example of a value: by its field's name if the type fits, else by its type."""
+    """An example value, chosen by the field's name if the type fits, or else by the type."""
     kind = "string" if "enum" in schema else schema.get("type", "object")
     example = wording().examples.get(_name(path))
     usual = wording().types[kind][1]
@@ -379,7 +379,7 @@ def _note(reading: ReadLine, mistakes: list[_Mistake]) -> None:
 
 
 def _intended_response(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> Any:
-    """The response with the intended values in place of mistakes; empty if any is unclear.
+    """The response with the mistakes replaced by the intended values; empty if any is unclear.
 
     The dialogue can't continue without `hello`, so examples replace unclear values there.
     """

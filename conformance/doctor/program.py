@@ -1,4 +1,4 @@
-"""The program under examination: its processes, its output and the files it leaves.
+"""The program under examination: its processes, its output and the files it leaves behind.
 
 While the harness gives up at a program's first mistake, this module continues wherever possible and
 records each mistake with its exchange. Time and memory are limited, whatever the program does.
@@ -45,8 +45,8 @@ Snapshot = dict[str, tuple[int, int]]
 class Leftovers:
     """Changes in the working directory, the home directory and a temporary folder.
 
-    Compares each folder before and after the dialogue, to a limited depth. Changes by other
-    programs can't be distinguished.
+    Compares each folder before and after the dialogue, to a limited depth. Changes made by other
+    programs can't be told apart.
 
     Args:
         temporary: an empty folder that only the program uses.
@@ -65,7 +65,7 @@ class Leftovers:
         self._before: Snapshot = {} if self._is_everybodys else snapshot(self._here, _DEPTH)
 
     def here(self) -> list[str]:
-        """New and changed files in the working directory, unless other programs write there."""
+        """New and changed files in the working directory; none if other programs write there."""
         now = {} if self._is_everybodys else snapshot(self._here, _DEPTH)
         return _changed_paths(self._before, now)
 
@@ -89,7 +89,7 @@ class Leftovers:
 
 
 def snapshot(folder: Path, depth: int) -> Snapshot:
-    """The content of a folder down to `depth` levels; unreadable folders count as empty."""
+    """The contents of a folder down to `depth` levels; unreadable folders count as empty."""
     found: Snapshot = {}
     for here, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SKIPPED]
@@ -105,7 +105,7 @@ def snapshot(folder: Path, depth: int) -> Snapshot:
 
 
 def _changed_paths(before: Snapshot, now: Snapshot) -> list[str]:
-    """New entries, except for those in new folders, and changed ones."""
+    """Changed entries, and new entries that aren't in new folders."""
     new = now.keys() - before.keys()
     tops = {name for name in new if name.rpartition("/")[0] not in new}
     changed = {name for name in now.keys() & before.keys() if now[name] != before[name]}
@@ -122,7 +122,7 @@ SLOW_START = 3.0
 """A process's first answer is slow if it takes this many seconds."""
 
 _QUIET = 0.01
-"""Seconds after an answer during which further output is attributed to it."""
+"""Seconds after an answer during which more output is attributed to it."""
 
 _MORE = 0.3
 """Seconds to wait for another line after one that isn't a response."""
@@ -140,7 +140,7 @@ class NoAnswer(ImplementationFailure):
 
 
 class ProbeAborted(ImplementationFailure):
-    """The program is gone or too slow to continue the dialogue."""
+    """The program has ended or is too slow to continue the dialogue."""
 
 
 @dataclass
@@ -163,7 +163,7 @@ class Moment:
     def note_finding(
         self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
     ) -> None:
-        """Adds a judge's finding, its message prefixed with the given text.
+        """Adds a judge's finding, prefixing its message with the given text.
 
         `after` is the exchange that caused the problem.
         """
@@ -171,7 +171,7 @@ class Moment:
         self.findings.append(Finding(f"{before}{problem}", right, after=after, finding=shown))
 
     def exchange(self, number: int) -> Exchange:
-        """Converts to an exchange for reports."""
+        """Converts this to an exchange for reports."""
         said = self.request[:_KEPT], self.response[:_KEPT]
         findings = tuple(self.findings)
         return Exchange(number, self.process, self.step, self.about, *said, self.seconds, findings)
@@ -185,7 +185,7 @@ class Program:
 
     Args:
         command: the program and its arguments.
-        timeout: the time limit of an answer in seconds.
+        timeout: the time limit for an answer, in seconds.
         folder: an empty folder for its temporary files.
 
     Attributes:
@@ -211,7 +211,7 @@ class Program:
         Raises:
             CannotStartError: the program can't be started.
             NoAnswer: there was no usable answer.
-            ProbeAborted: the program ended, or can't be examined further.
+            ProbeAborted: the program ended, or the examination can't continue.
         """
         process = self._running()
         self._number += 1
@@ -238,7 +238,7 @@ class Program:
         return moment.answer
 
     def close(self) -> None:
-        """Ends the program like the harness: closes its input and waits for a second."""
+        """Ends the program as the harness does: closes its input and waits for a second."""
         if self._process is None:
             return
         process = self._process

@@ -45,10 +45,10 @@ def finding(name: str, /, *, log: str = "", advice: bool = False, **values: Any)
     """Creates a finding.
 
     Args:
-        name: its name in ``wording.yaml``.
+        name: the finding's name in ``wording.yaml``.
         log: the program's standard error, if it may show the cause.
         advice: whether the finding is only advice here.
-        values: the values to insert.
+        values: the values to insert into the message.
     """
     found = wording().findings[name]
     return msgspec.structs.replace(

@@ -1,7 +1,7 @@
 """The capabilities that an implementation claims in ``hello``.
 
-Calls that need an operation, policy, policy option or feature (`numaproof.protocol.features`) that
-isn't claimed are never made.
+A call is never made if it needs an operation, policy, policy option or feature
+(`numaproof.protocol.features`) that isn't claimed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Capabilities:
 
     @property
     def can_be_fuzzed(self) -> bool:
-        """Whether scenarios can be generated: it can start nodes, merge hints or assign CPUs."""
+        """Whether it can start nodes, merge hints or assign CPUs, as generated scenarios do."""
         return any(map(self.has, ("start", "merge", "assign")))
 
     def makes(self, *claims: str) -> bool:
@@ -91,7 +91,7 @@ class Capabilities:
         return frozenset(found)
 
     def require(self, needs: Iterable[str]) -> None:
-        """Checks that all needs are claimed.
+        """Checks that all needed claims are made.
 
         Raises:
             NotSupportedError: a claim is missing.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_TIMEOUT = 30.0
-"""The default time limit of a call in seconds."""
+"""The default time limit for a call, in seconds."""
 
 
 def timeout_options(seconds: float) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ class HarnessRun:
         command: the command line that repeats the run.
         version: the version of this project.
         files: the files that cases were read from, by case id. Bundled cases are not included.
-        options: further options for `numaproof replay`, such as a time limit.
-        rerun_command: the command line that repeats the run into another folder; empty if it is
-            `command`.
+        options: other options for `numaproof replay`, such as a time limit.
+        rerun_command: the command line that repeats the run with another output folder; empty if it
+            is the same as `command`.
         clock: returns the current time in seconds.
-        began: the start of the run, by that clock.
+        began: when the run started, according to that clock.
     """
 
     target: Target
@@ -94,7 +94,7 @@ class HarnessRun:
     ) -> events.RunStarted:
         """The first event of the run; `total` is the number of case runs or examples to come.
 
-        `requirements` are added to those of the registry.
+        `requirements` are added to the registry's.
         """
         return events.RunStarted(
             at=0.0,
@@ -122,7 +122,7 @@ class HarnessRun:
     ) -> events.RunEnded:
         """Ends the target and any `other_implementations`; returns the last event of the run.
 
-        `outcomes` is the number of runs by outcome; `untested_requirements` are requirement ids.
+        `outcomes` counts the runs by outcome; `untested_requirements` are requirement ids.
         """
         left: list[str] = []
         for one in (self.target.implementation, *other_implementations):

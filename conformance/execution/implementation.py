@@ -1,8 +1,8 @@
 """The interface between the harness and an implementation.
 
 `InProcess` calls a Python object; `Subprocess` (in `numaproof.conformance.execution.subprocesses`)
-speaks the protocol with a program. Each way that a program can fail is an
-`ImplementationFailure` with its own outcome, so that a failure is never mistaken for an answer.
+speaks the protocol with a program. Every kind of program failure is an `ImplementationFailure` with
+its own outcome, so that a failure is never mistaken for an answer.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class SpoiledState(ImplementationFailure):
 class Implementation(Protocol):
     """The interface that the harness calls.
 
-    After a failure or `close`, the next call starts it again.
+    After a failure or `close`, the next call starts the implementation again.
     """
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -143,7 +143,7 @@ class InProcess:
         return InProcess, (self._make,)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """Returns the object's answer; a fault if it raises an exception."""
+        """Returns the object's answer, or a fault if the object raises an exception."""
         try:
             return self._callee.call(operation, args)
         except Exception as error:  # noqa: BLE001 - any exception is the object's fault
@@ -217,5 +217,5 @@ def patient_handshake(implementation: Implementation, harness: str) -> messages.
 
 
 def leftovers_of(implementation: Implementation) -> tuple[str, ...]:
-    """The processes of an implementation that could not be killed, by id and command line."""
+    """An implementation's processes that could not be killed, by id and command line."""
     return implementation.leftover_processes if isinstance(implementation, ProcessBacked) else ()

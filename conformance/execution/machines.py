@@ -1,4 +1,4 @@
-"""The machines of a run: profiles, their trees and the reference's discovery.
+"""The machines of a run: profiles, their trees and what the reference discovers in them.
 
 Each is created on first use, once per run.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Info(msgspec.Struct, frozen=True):
-    """A bundled machine's entry in the cache between commands."""
+    """A bundled machine's entry in the cache that is kept between commands."""
 
     info: MachineInfo | None
 

@@ -1,7 +1,7 @@
 """Distributes work over processes on this machine and yields results in order of completion.
 
 A worker is created once and caches expensive objects between items. It handles one item at a time,
-in its own process or with the help of one. (Campaigns span many machines with changing workers;
+in a separate process or with the help of one. (Campaigns span many machines with changing workers;
 they use Dask.)
 """
 
@@ -148,7 +148,7 @@ class ProcessWorker(Generic[_Item, _Result]):
         self._process.terminate()
 
     def close(self) -> None:
-        """Terminates the process and waits for its end."""
+        """Terminates the process and waits for it to end."""
         self.stop()
         self._process.join()
         self._pipe.close()

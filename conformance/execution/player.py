@@ -60,7 +60,7 @@ protocol, and amounts too large to compute with.
 
 @contextmanager
 def playing(case: str, step: int) -> Iterator[None]:
-    """Converts errors from badly written steps to an error that names the case and the step.
+    """Converts errors from badly written steps into one that names the case and the step.
 
     Args:
         case: the id of the case.
@@ -89,8 +89,8 @@ class Player:
         broken_invariants: the broken invariants in the order found, each with the machine at that
             time.
         out_of_step: whether the harness and the implementation disagree about the node's state,
-            because a start or a following admission was unsupported. Nothing more can be played
-            then.
+            because a start or a following admission was unsupported. If so, nothing more can be
+            played.
     """
 
     checks_invariants: ClassVar[bool] = True
@@ -119,7 +119,7 @@ class Player:
         """Plays all steps until a problem is found.
 
         Raises:
-            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            NotSupportedError: a call needs a missing claim, or was answered ``unsupported``.
             CaseError: the case can't be played as written.
             ImplementationFailure: there was no answer.
         """
@@ -130,10 +130,10 @@ class Player:
             self.play_step(number)
 
     def play_step(self, number: int) -> None:
-        """Plays a step of the case, numbered from 0.
+        """Plays a step of the case; steps are numbered from 0.
 
         Raises:
-            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            NotSupportedError: a call needs a missing claim, or was answered ``unsupported``.
             CaseError: the step can't be played as written.
             ImplementationFailure: there was no answer.
         """
@@ -141,10 +141,10 @@ class Player:
             self.step(self.expand(self.case.steps[number]))
 
     def begin(self) -> None:
-        """Reports the devices of the case, and starts the node if the first step doesn't.
+        """Reports the case's devices, and starts the node if the first step doesn't.
 
         Raises:
-            CaseError: the devices, the configuration or `let` are invalid.
+            CaseError: the devices, the configuration or `let` is invalid.
             NotSupportedError: the case was generated for an implementation without usable claims.
         """
         if not self.case.steps:
@@ -158,10 +158,11 @@ class Player:
         """Plays an expanded step.
 
         A step that accepts any answer is skipped if it is impossible, for example because the node
-        is not running or the pod doesn't exist. Once `off_script`, this applies to all steps.
+        is not running or the pod doesn't exist. Once the player is `off_script`, this applies to
+        all steps.
 
         Raises:
-            NotSupportedError: a call needs a missing claim, or was answered unsupported.
+            NotSupportedError: a call needs a missing claim, or was answered ``unsupported``.
             ImplementationFailure: there was no answer.
         """
         verb = step.verb
@@ -186,7 +187,7 @@ class Player:
         return msgspec.convert(expressions.expand(plain, self.names()), Step)
 
     def names(self) -> dict[str, Any]:
-        """The names that expressions of the case may use, with their current values."""
+        """The names that the case's expressions may use, with their current values."""
         names = self.facts.names()
         if self.session.start_answer is not None:
             cpus = self.session.start_answer.cpus
@@ -300,7 +301,7 @@ class Player:
         self._judge(self.session.call("discover", args), expected)
 
     def _require_any(self, fields: tuple[str, ...]) -> None:
-        """Requires discovery of any of these fields."""
+        """Requires discovery of at least one of these fields."""
         seen = self.session.capabilities.discovers
         if seen is not None and seen.isdisjoint(fields):
             self.session.require(*map(discovery.claim, fields))
@@ -328,7 +329,7 @@ class Player:
         self._judge(self.session.call("merge", codec.from_plain(plain, MergeArgs)), expected)
 
     def _pod(self, pod: PodSpec | str) -> messages.Pod:
-        """The pod described in place, or the pod of that name from an earlier step."""
+        """The pod described in the step, or the pod with that name from an earlier step."""
         if isinstance(pod, str):
             if pod not in self._pods:
                 raise LookupError(f"no earlier step describes the pod {pod}")
@@ -353,7 +354,7 @@ class Player:
         call.problems += self._unmet(expected, answer)
 
     def _look(self) -> View | None:
-        """Requests the state for invariants; None if the node can't report it.
+        """Requests the state for the invariants; None if the node can't report it.
 
         Raises:
             ImplementationFailure: there was no answer.
@@ -378,7 +379,7 @@ class Player:
         return self.baselines.has_defect(defect)
 
     def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[Finding]:
-        """The unmet expectations; empty if the answer is right by another baseline."""
+        """The unmet expectations; empty if the answer is right under another baseline."""
         view = self.checker.now
         problems = expectations.check(expected, answer, self._context(view.state if view else None))
         calls = self.session.calls

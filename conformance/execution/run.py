@@ -1,6 +1,6 @@
 """A single run of a case against an implementation, with an empty state directory.
 
-All commands share it: they open a `Run`, play steps and get the result. Subclasses compare answers
+All commands use it: they open a `Run`, play steps and get the result. Subclasses compare answers
 with other oracles.
 """
 
@@ -123,7 +123,7 @@ def default_baseline(hello: messages.Hello) -> events.BaselineChoice:
 
 
 def reference(baseline: Baseline) -> InProcess:
-    """Creates the reference with a baseline, in this process."""
+    """Creates the reference in this process, with a baseline."""
     exceptions = baseline.exceptions
     return InProcess(
         partial(Reference, follows_docs=baseline.follows_documents, exceptions=exceptions)
@@ -131,7 +131,7 @@ def reference(baseline: Baseline) -> InProcess:
 
 
 def reference_target(kubernetes: str, baseline: Baseline) -> Target:
-    """Creates a target for the reference as a release of the kubelet."""
+    """Creates a target in which the reference acts as a release of the kubelet."""
     implementation = reference(baseline)
     hello = handshake(implementation, "numaproof")
     choice: events.BaselineChoice = "documented" if baseline.follows_documents else "kubelet"
@@ -160,7 +160,7 @@ class RunResult(signatures.EndResult):
         return cut(self.finding.headline) if self.finding else self.message
 
     def showing(self, finding: Finding) -> RunResult:
-        """The result with another finding and its message."""
+        """The result with a different finding and its message."""
         return replace(self, message=cut(str(finding)), finding=finding)
 
     @property
@@ -185,8 +185,8 @@ class Run:
         target: the implementation under test.
         case: the case. `play` plays its steps; `player` can play others one by one.
         machine: the machine as described to the implementation.
-        tree: the machine's tree, for steps that discover it; None if there is none. For cases that
-            start from a tree, it is then generated from the machine.
+        tree: the machine's tree, for steps that discover it; None if there is none. In that case,
+            if the case starts from a tree, one is generated from the machine.
         scratch: an empty or missing directory for state directories.
 
     Attributes:
@@ -261,8 +261,8 @@ class Run:
 
         Cases without expectations, such as generated ones, continue after failures that a known
         defect explains and after unsupported pods. They are `unsupported` if a pod was unsupported
-        and nothing else is wrong. Bundled cases are `unsupported` without any call if a needed
-        claim is missing.
+        and nothing else is wrong. If a needed claim is missing, bundled cases are `unsupported` and
+        no call is made.
 
         Raises:
             CaseError: the case can't be played as written.
@@ -294,7 +294,7 @@ class Run:
         return claims_needed(self.case, machine, self._tree, self.target.kubernetes, scratch)
 
     def final_result(self, result: RunResult) -> RunResult:
-        """The verdict after checking that the program outlived its last answer.
+        """The verdict after checking that the program is still running after its last answer.
 
         Also checks the state directory. If an answer is wrong, the verdict includes the program's
         log.
@@ -348,7 +348,7 @@ class Run:
         return replace(result, outcome=outcome, defect=defect)
 
     def violated_requirements(self, result: RunResult) -> tuple[str, ...]:
-        """The requirements that a failed run violates, beyond those of its case.
+        """The requirements that a failed run violates, in addition to its case's.
 
         They follow from broken invariants, and from a wrongly discovered machine if none of the
         case's requirements covers the error. Empty unless the run failed.
@@ -361,12 +361,12 @@ class Run:
         return tuple(dict.fromkeys(violated))
 
     def undiscovered(self) -> tuple[str, ...]:
-        """The requirements of the case about fields that the implementation doesn't discover."""
+        """The case's requirements about fields that the implementation doesn't discover."""
         seen = self.target.capabilities.discovers
         return machine_comparison.unseen_requirements(self.case.requirements, seen)
 
     def unaffected(self, result: RunResult) -> tuple[str, ...]:
-        """The requirements of the case that the wrongly discovered machine still meets."""
+        """The case's requirements that the wrongly discovered machine still meets."""
         seen = self.target.capabilities.discovers
         return machine_comparison.kept_requirements(
             self.case.requirements, self._wrong(result), seen
@@ -419,7 +419,7 @@ class Run:
         return tuple(session.reported_call(call) for call in session.calls)
 
     def pictures(self) -> tuple[events.Picture, ...]:
-        """Pictures of the machine around the last call."""
+        """Pictures of the machine before and after the last call."""
         return pictures(self.player.checker)
 
 
@@ -438,7 +438,7 @@ def _create_folder(path: Path) -> Path:
 
 
 def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
-    """Creates an oracle that shows which level could be claimed, if none is claimed yet."""
+    """Creates an oracle that shows which level could be claimed, if only the lowest is claimed."""
     if target.oracle is None or target.level != messages.LEVELS[0]:
         return None
     seen = target.capabilities.discovers

@@ -56,7 +56,7 @@ def select(
     """The cases, each on every machine that it applies to.
 
     Cases for other releases or for levels above the target's are left out. A case with its own
-    machine runs on that machine only.
+    machine runs only on that machine.
     """
     return [
         SelectedCase.on(machine, case)

@@ -56,7 +56,7 @@ class Call:
     """A call, its answer and the problems found.
 
     `before` lists, as sentences, the harness's changes to the node since the previous call, and
-    `needs` the claims that the call needs.
+    `needs` lists the claims that the call needs.
     """
 
     operation: str
@@ -81,7 +81,7 @@ class Session:
         pods: manifests of the pods on the node, by uid, in order of admission.
         ended_containers: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
-        start_answer: the answer to the last start; None before the first and after a refusal.
+        start_answer: the answer to the last start; None before the first start and after a refusal.
         devices: the devices that the plugins last reported.
         from_tree: whether starts discover the machine from its tree if the implementation claims
             discovery.
@@ -121,7 +121,7 @@ class Session:
 
     @property
     def needed_claims(self) -> tuple[str, ...]:
-        """The claims needed so far, in order. The last ones may be missing."""
+        """The claims needed so far, in order. The last of these claims may be missing."""
         return tuple(self._needed_claims)
 
     @property
@@ -207,7 +207,7 @@ class Session:
         return without_path(answer, self.state_dir.path)
 
     def tamper(self, file: str, how: str, text: str) -> None:
-        """Edits a checkpoint file, also the oracle's.
+        """Edits a checkpoint file, and the oracle's copy of it.
 
         Raises:
             NotSupportedError: the implementation doesn't claim the kubelet's checkpoint files.
@@ -236,11 +236,11 @@ class Session:
             self.state_dir.check(_CHECKPOINTS)
 
     def note(self, sentence: str) -> None:
-        """Records a change to the node, for the story of a failure."""
+        """Records a change to the node, to be listed in reports of failures."""
         self._notes.append(sentence)
 
     def change_release(self, kubernetes: str) -> None:
-        """Switches the release, effective from the next start, which finds the current state.
+        """Switches the release from the next start on; that start finds the current state.
 
         Raises:
             NotSupportedError: the implementation doesn't claim that release.
@@ -258,7 +258,7 @@ class Session:
     ) -> messages.Answer:
         """Starts or restarts the managers with the pods on the node, without admitting them again.
 
-        With `from_tree`, the implementation must claim discovery.
+        If `from_tree` is set, the implementation must claim discovery.
         """
         if from_tree:
             self.require(*_DISCOVERY)

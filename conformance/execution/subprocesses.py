@@ -1,6 +1,6 @@
-"""Runs an implementation as a program: a request per line in, an answer per line out.
+"""Runs an implementation as a program that reads requests and writes answers, one per line.
 
-Reading and writing never block longer than the time limit, even if the program crashes, hangs,
+Reading and writing never block for longer than the time limit, even if the program crashes, hangs,
 writes garbage, floods its standard error or doesn't read its input. After a failure, the program is
 killed with all of its descendants, and the next call starts it again.
 
@@ -40,7 +40,7 @@ _SHOWN = 200
 """The maximum number of bytes of an invalid line in a message."""
 
 _PARTING = 1.0
-"""Seconds that a program has to exit after its output or input was closed."""
+"""Seconds that a program has to exit after its output or input has been closed."""
 
 
 class _Numbered(msgspec.Struct):
@@ -54,7 +54,7 @@ class Subprocess:
 
     Args:
         command: the program and its arguments.
-        timeout: the time limit of a call in seconds.
+        timeout: the time limit for a call, in seconds.
 
     Attributes:
         patience: a shorter time limit for the next calls, in seconds.
@@ -164,7 +164,7 @@ class Subprocess:
             self._running.log.clear()
 
     def check_alive(self) -> None:
-        """Sends another `hello` to check that the program outlived its last answer.
+        """Sends another `hello` to check that the program is still running after its last answer.
 
         Raises:
             ImplementationFailure: it ended, hung or wrote more after that answer.
@@ -205,7 +205,7 @@ def _describe_exit(process: Process, code: int | None, at: str) -> str:
 
 
 def _short_line(line: bytes) -> str:
-    """The beginning of a line, with bytes that aren't UTF-8 escaped."""
+    """The beginning of a line; bytes that aren't UTF-8 are escaped."""
     text = line.decode(errors="backslashreplace")
     more = len(text) - _SHOWN
     return text[:_SHOWN] + (f"… and {plural(more, 'more character')}" if more > 0 else "")

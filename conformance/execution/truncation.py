@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.finding import Finding
 
 MAX_SHOWN = 64 * 1024
-"""The maximum number of characters of a text. Most nodes' checkpoint files are shorter."""
+"""The maximum number of characters in a string. Most nodes' checkpoint files are shorter."""
 
 MAX_ITEMS = 10_000
-"""The maximum number of items of a list or object."""
+"""The maximum number of items in a list or object."""
 
 
 def truncate(value: Any) -> Any:
-    """Shortens long texts, lists and objects, and reports the number of items left out."""
+    """Shortens long strings, lists and objects, and reports the number of items left out."""
     if isinstance(value, str) and len(value) > MAX_SHOWN:
         rest = value[MAX_SHOWN:]
         summed = zlib.crc32(rest.encode("utf-8", "surrogatepass"))
@@ -43,7 +43,7 @@ MAX_PROBLEMS = 50
 """The maximum number of problems shown per call."""
 
 LONGEST_PROBLEM = 4000
-"""Maximum characters of a problem; enough for differing answers on large machines."""
+"""The maximum length of a problem; enough for differing answers on large machines."""
 
 
 def reported_problems(problems: Sequence[object]) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def cut(text: str) -> str:
 
 
 def replace_text(value: Any, old: str, new: str) -> Any:
-    """Replaces a text in every string of a plain value."""
+    """Replaces a substring in every string of a plain value."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

@@ -62,7 +62,7 @@ def features_of_steps(
 
 
 def features_of_answers(calls: Iterable[Call]) -> Counter[Feature]:
-    """Counts the features of answers, except to `state`, which follows every call."""
+    """Counts the features of answers, except those to `state`, which follows every call."""
     return Counter(
         ("answers", f"{call.operation}: {_answer(call.answer)}")
         for call in calls

@@ -2,7 +2,7 @@
 
 The implementation is restarted before each replay, which exposes answers that depend on the process
 or on earlier requests. Answers are normalized so that they do not vary between runs of a kubelet.
-The comparison stops after a call whose answers differ only in the choice among equal devices.
+The comparison stops after a call whose answers differ only in the choice among equivalent devices.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TRIES = 60
 
 @dataclass(frozen=True)
 class Nondeterminism:
-    """Two runs of a scenario whose answers differ from some call on.
+    """Two runs of a scenario whose answers differ from a certain call on.
 
     Attributes:
         scenario: the scenario.
@@ -60,7 +60,7 @@ class Nondeterminism:
 
     @property
     def signature(self) -> str:
-        """Identifies the answers that differ, independent of the scenario."""
+        """Identifies the answers that differ, independently of the scenario."""
         # Signatures show the first run's answer first.
         found = self.finding and self.finding.with_sides_swapped()
         end = self.broke or RunResult(OUTCOME, finding=found)
@@ -87,8 +87,8 @@ class DeterminismCheck:
     """Replays scenarios and compares the answers.
 
     Args:
-        target: the implementation under test. It is compared with itself, at least at level
-            placement even if it claims less.
+        target: the implementation under test. It is compared with itself at level placement or
+            above, even if it claims a lower level.
         scratch: an empty folder for state directories; the caller removes it.
     """
 
@@ -105,7 +105,7 @@ class DeterminismCheck:
 
         Args:
             scenario: the scenario.
-            first: its first run.
+            first: the scenario's first run.
             times: the maximum number of replays.
         """
         for _ in range(times):
@@ -165,7 +165,7 @@ class DeterminismCheck:
 def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
     """Reports a program that failed in only one of two runs.
 
-    If it failed in both, the cause may depend on the load of the machine.
+    If it failed in both, the cause may depend on the machine's load.
     """
     if (first.broke is None) == (again.broke is None):
         return None
@@ -188,7 +188,7 @@ def _both(
 
 
 def _differ_in_devices(left: messages.Answer | None, right: messages.Answer | None) -> bool:
-    """Whether two admissions differ in devices but not in their numbers."""
+    """Whether two admissions differ in their devices but not in the number of devices."""
     if not (isinstance(left, messages.Admitted) and isinstance(right, messages.Admitted)):
         return False
     return left != right and _with_device_counts(left) == _with_device_counts(right)

@@ -1,6 +1,6 @@
 """Stores failing examples for the next run, in a directory or on a Redis server.
 
-Hypothesis stores the choices it drew. They only reproduce the same calls for the same capabilities,
+Hypothesis stores the choices it drew. They reproduce the same calls only for the same capabilities,
 so each implementation has its own examples.
 """
 
@@ -65,8 +65,8 @@ EXAMPLE_BYTES = 1024 * 1024
 class InDirectory(ExampleDatabase):
     """Stores examples as files in Hypothesis's layout, with one folder for each key.
 
-    Others may have written to the directory. Unlike Hypothesis's own database, this one only reads
-    regular files of limited size, and does not write through links.
+    Other programs may have written to the directory. Unlike Hypothesis's own database, this one
+    reads only regular files of limited size and does not write through links.
     """
 
     def __init__(self, path: Path) -> None:
@@ -86,14 +86,14 @@ class InDirectory(ExampleDatabase):
                 yield door.read(path, most=EXAMPLE_BYTES)
 
     def save(self, key: bytes, value: bytes) -> None:
-        """Stores a value, if the directory is writable."""
+        """Stores a value if the directory is writable."""
         folder = self._folder(key)
         with suppress(OSError, StateError):
             folder.mkdir(parents=True, exist_ok=True)
             StateDirectory(folder).write(_hash(value), value)
 
     def delete(self, key: bytes, value: bytes) -> None:
-        """Deletes a value, if it exists."""
+        """Deletes a value if it exists."""
         folder = self._folder(key)
         with suppress(OSError, StateError):
             StateDirectory(folder).remove(_hash(value))
@@ -109,7 +109,7 @@ def _hash(content: bytes) -> str:
 
 
 def _on_server(address: str) -> ExampleDatabase:
-    """Opens a Redis database, which drops examples that were not used for eight days."""
+    """Opens a Redis database, which drops examples that have not been used for eight days."""
     try:
         # Optional dependencies.
         from hypothesis.extra.redis import RedisExampleDatabase  # noqa: PLC0415
@@ -147,8 +147,8 @@ class Scoped(ExampleDatabase):
     def keep(self) -> None:
         """Stops deletions.
 
-        A run that continues after a finding ignores its cause from then on, and Hypothesis would
-        delete the examples that failed.
+        A run that continues after a finding ignores the finding's cause from then on, and
+        Hypothesis would delete the examples that failed.
         """
         self._keeps = True
 
@@ -161,7 +161,7 @@ class Scoped(ExampleDatabase):
         self._shared.save(self._scope + key, value)
 
     def delete(self, key: bytes, value: bytes) -> None:
-        """Deletes a value, if it exists."""
+        """Deletes a value if it exists."""
         if not self._keeps:
             self._shared.delete(self._scope + key, value)
 

@@ -59,7 +59,7 @@ def unusual_start(seed: int, capabilities: Capabilities) -> Scenario:
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Scenario:
-    """Generates a start that finds a checkpoint; `seed` selects its two parts."""
+    """Generates a start that finds a checkpoint; `seed` selects the checkpoint's two parts."""
     return _on_its_machine(checkpoint_pairs.checkpoint_pair(seed, capabilities))
 
 
@@ -92,10 +92,9 @@ class ScenarioRun:
 
     @property
     def failure_kind(self) -> str:
-        """The kind of the failure, which shrinking preserves; empty if the run is good.
+        """The kind of the failure, which shrinking preserves; empty if the run is successful.
 
-        This is the last broken invariant, ``difference``, or the outcome if it is not about a wrong
-        answer.
+        This is the last broken invariant, ``difference``, or, if no answer was wrong, the outcome.
         """
         if self.result.good:
             return ""
@@ -109,7 +108,7 @@ class ScenarioRun:
 
     @property
     def signature(self) -> str:
-        """The cause of the failure; empty if the run is good."""
+        """The cause of the failure; empty if the run is successful."""
         return self.run.signature(self.result)
 
     @property
@@ -138,7 +137,7 @@ class Explorer:
         self._number = 0
 
     def play_seed(self, seed: int) -> ScenarioRun:
-        """Runs the scenario of a seed until its end or the first failure."""
+        """Runs the scenario for a seed until its end or the first failure."""
         return self.play(node_scenario(seed, self._target.capabilities))
 
     def play(self, scenario: Scenario) -> ScenarioRun:
@@ -159,7 +158,7 @@ class Explorer:
         Args:
             first: the failure.
             tries: the maximum number of scenarios to try.
-            key: returns the property of a failure to preserve.
+            key: returns the property of a failure that shrinking must preserve.
         """
 
         def try_scenario(scenario: Scenario) -> ScenarioRun | None:
@@ -196,7 +195,7 @@ class NullRun:
 class ExampleRun:
     """A run whose steps are generated as it proceeds; it adds failures to `failures`.
 
-    After a failure with a cause in `known_outcomes`, further steps are skipped, and
+    After a failure with a cause in `known_outcomes`, the remaining steps are skipped, and
     `known_outcome` is the outcome to count for the example.
     """
 
@@ -221,7 +220,7 @@ class ExampleRun:
         self.inner = Run(target, placeholder, machine, None, scratch / "run")
 
     def step(self, step: Step) -> None:
-        """Runs one more step, unless an earlier unsupported or known failure prevents it.
+        """Runs one more step, unless an unsupported call or a known failure prevents it.
 
         Raises:
             ExampleFailedError: the step failed, and no known cause explains it.

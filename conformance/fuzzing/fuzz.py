@@ -1,6 +1,6 @@
 """Fuzzing: runs generated nodes and call sequences until one fails or the budget is spent.
 
-Hypothesis generates examples in batches, whose seeds derive from a single seed; each batch is
+Hypothesis generates examples in batches, whose seeds are derived from a single seed; each batch is
 guided by one target. Failures are shrunk and saved as concrete steps in a case file, never only as
 a seed. Failures and a sample of passing examples are replayed: different answers to the same calls
 are a separate finding.
@@ -71,9 +71,9 @@ def fuzz(
 
     The smallest example of each known failure is reported at the end.
 
-    A target without `start` is tested with operations that need no node. A target that only
-    supports discovery cannot be fuzzed, which counts as one unsupported example. Without a database
-    and a time budget, the same seed yields the same events, except for times.
+    A target without `start` is tested with operations that need no node. A target that supports
+    only discovery cannot be fuzzed; this counts as one unsupported example. Without a database or a
+    time budget, the same seed yields the same events, except for their times.
 
     Args:
         harness_run: the run, with its target.
@@ -131,7 +131,7 @@ class _Search:
     """The state of a fuzz run.
 
     `known_outcomes` maps the causes found so far, and those listed as known failures, to the
-    outcome of further examples with the same cause. `known_examples` has the smallest examples of
+    outcome of later examples with the same cause. `known_examples` holds the smallest examples of
     known failures. `interrupts` end the run, and `limit` ends the current activity.
     """
 
@@ -201,7 +201,7 @@ class _Search:
         features: Mapping[Feature, int],
         values: Mapping[str, float],
     ) -> None:
-        """Adds the coverage of an example, and replays it if it is due."""
+        """Adds the coverage of an example, and replays the example if a replay is due."""
         self._playing = False
         if not isinstance(run, ExampleRun) or self.failures:
             return
@@ -227,7 +227,7 @@ class _Search:
                 raise _EnoughError
 
     def cut_short(self) -> None:
-        """Records that the time limit was reached, and discounts an unfinished example."""
+        """Records that the time limit was reached; an unfinished example no longer counts."""
         self._example_count -= self._playing
         self._playing = False
 
@@ -239,11 +239,11 @@ class _Search:
         return self._shrink_until
 
     def finding(self) -> FuzzFinding | None:
-        """Returns the finding since the last call, shrunk; its cause is known from then on.
+        """Shrinks and returns the finding since the last call; its cause is known from then on.
 
         Hypothesis shrinks first, then `shrink` removes parts. If replays get different answers, the
-        finding is the nondeterminism instead. If time runs out, the smallest failure so far
-        counts.
+        finding is the nondeterminism instead. If time runs out, the smallest failure so far is
+        used.
         """
         nondeterminism, found = self.nondeterminism, None
         if self.failures:

@@ -31,7 +31,7 @@ _REPEATS = 10
 class FuzzFinding:
     """A shrunk finding: its case and its event, before the file is written.
 
-    `replays` is whether a single run reproduces it.
+    `replays` tells whether a single run reproduces it.
     """
 
     case: Case
@@ -99,7 +99,7 @@ SHARE = 10
 """The number of examples in the run for which shrinking may run one example."""
 
 _ANSWERED = events.GOOD | {"fail", "fault"}
-"""Outcomes after which the program keeps running; after others it must be restarted."""
+"""Outcomes after which the program keeps running; after others, it must be restarted."""
 
 
 @dataclass
@@ -107,8 +107,8 @@ class KnownExamples:
     """The smallest example of each known cause.
 
     Known failures are counted and skipped while the run searches for new ones. To keep runs short,
-    only a small share of them goes into shrinking these examples. The share depends on the number
-    of examples, not on time, so that the same seed yields the same examples.
+    only a small share of each run goes into shrinking these examples. The share depends on the
+    number of examples, not on time, so that the same seed yields the same examples.
     """
 
     _sizes: dict[str, int] = field(default_factory=dict, init=False)
@@ -148,7 +148,7 @@ def _smaller(first: ScenarioRun, explorer: Explorer, tries: int) -> ScenarioRun:
     """Removes parts of an example, with few tries.
 
     Stops after an example that breaks the program, because it costs a restart or a time-out. The
-    first step stays, because the reference has no answers without a started node.
+    first step stays, because the reference can't answer before a node is started.
     """
     over = first.result.outcome not in _ANSWERED
 

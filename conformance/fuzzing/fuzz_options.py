@@ -18,7 +18,7 @@ SMALLEST_BATCH = 25
 """Below this size, a batch is too small to be guided by a target."""
 
 REPLAY_EVERY = 25
-"""The number of passing examples of which one is replayed."""
+"""One in this many passing examples is replayed."""
 
 
 SEARCH, SHRINK, REPLAY = 0.9, 0.95, 0.98
@@ -53,7 +53,7 @@ class Budget:
         """When to stop shrinking a failure that was found after `elapsed_seconds`.
 
         The remaining time is for replaying it. With `keep_going`, half of the time is left for
-        further findings.
+        other findings.
         """
         if self.seconds is None:
             return math.inf
@@ -66,7 +66,7 @@ class Budget:
         return math.inf if self.seconds is None else self.seconds * REPLAY
 
     def batch(self, played_examples: int, targets: int) -> int:
-        """Returns the size of the next batch, so that each target gets one if possible."""
+        """Returns the size of the next batch; if possible, each target gets a batch."""
         if self.examples is None:
             return BATCH
         share = -(-self.examples // targets)
@@ -75,7 +75,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class FuzzOptions:
-    """Options of a run. By default, the same seed makes the same run.
+    """Options of a run. By default, the same seed produces the same run.
 
     Attributes:
         database: stores failures; a run tries the stored ones first.

@@ -1,8 +1,8 @@
 """Handles interrupts that Hypothesis would lose or mistake for errors.
 
 An interrupt raises an exception in whatever code is running. Hypothesis expects examples to be
-repeatable, so an interrupt can turn into one of its assertions. In a callback of the garbage
-collector, it only prints a traceback to standard error.
+repeatable, so an interrupt can turn into one of its assertions. In a garbage collector callback, an
+interrupt only prints a traceback to standard error.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Interrupts:
             signal.signal(one, before)
 
     def check(self) -> None:
-        """Raises again if there was an interrupt.
+        """Raises the interrupt again, if there was one.
 
         Raises:
             KeyboardInterrupt: there was an interrupt.
@@ -91,7 +91,7 @@ class TimeLimit:
 
     Attributes:
         clock: returns the elapsed seconds.
-        until: the deadline, by that clock.
+        until: the deadline, according to that clock.
     """
 
     clock: Callable[[], float]

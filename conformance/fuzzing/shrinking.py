@@ -1,7 +1,7 @@
 """Shrinks a scenario while it still fails in the same way.
 
-Hypothesis only shrinks what it has drawn. Scenarios from seeds or case files are shrunk here by
-removing parts: first steps, up to half of them at a time, then parts of steps, then the machine's
+Hypothesis shrinks only what it has drawn. Scenarios from seeds or case files are shrunk here by
+removing parts: steps (at first, half of them at a time), then parts of steps, then the machine's
 tree, then parts of the machine.
 """
 
@@ -43,8 +43,8 @@ class Shrinking:
     """A search for the smallest scenario; when it reaches a limit, it returns its best result.
 
     Attributes:
-        shows: whether a scenario still fails in the same way. May raise a LookupError, ValueError
-            or ProtocolError for scenarios that cannot run.
+        shows: tells whether a scenario still fails in the same way. May raise a LookupError,
+            ValueError or ProtocolError for scenarios that cannot run.
         seconds: the time limit.
         tries: the maximum number of scenarios to try. Without `seconds`, results are reproducible.
         timed_out: whether the time limit ended the search.
@@ -97,7 +97,7 @@ class Shrinking:
 
 
 def _sound(scenario: Scenario) -> bool:
-    """Whether calls that need no node only refer to nodes and CPUs of the machine."""
+    """Whether calls that need no node refer only to nodes and CPUs of the machine."""
     cpus = facts_of(scenario.machine).all
     for step in scenario.case.steps:
         if step.merge is not None and not _of_its_nodes(step.merge):
@@ -123,7 +123,7 @@ def _with_steps(scenario: Scenario, steps: tuple[Step, ...]) -> Scenario:
 
 
 def _without_steps(scenario: Scenario) -> Iterator[Scenario]:
-    """Yields scenarios without half of the steps, a quarter, and so on; last steps first."""
+    """Yields scenarios without half of the steps, a quarter, and so on, starting from the end."""
     steps = scenario.case.steps
     size = len(steps) // 2
     while size:
@@ -137,7 +137,7 @@ def _without_steps(scenario: Scenario) -> Iterator[Scenario]:
 def _without_parts(scenario: Scenario) -> Iterator[Scenario]:
     """Yields scenarios without one key or element of a step, if the result is a valid step.
 
-    Expectations stay, because a step without one has a different default, not a weaker one.
+    Expectations stay, because the default expectation is a different one, not a weaker one.
     """
     steps = scenario.case.steps
     for number, step in enumerate(steps):
@@ -234,7 +234,7 @@ def shrink(
     """Returns the result for the smallest scenario that fails in the same way.
 
     The number of tries limits the search, so the result is reproducible unless the target's time
-    limit ends it.
+    limit ends the search.
 
     Args:
         first: the result for the whole scenario.

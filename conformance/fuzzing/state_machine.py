@@ -1,10 +1,10 @@
 """A Hypothesis state machine that exercises all managers of a node together.
 
-Its rules are the actions of a `NodeScenario`. They only depend on requests, never on answers, so
-the same draws make the same calls to any implementation with the same claims. Rules produce the
+Its rules are the actions of a `NodeScenario`. They depend only on requests, never on answers, so
+the same draws lead to the same calls to any implementation with the same claims. Rules produce the
 same steps as cases, and the player judges them.
 
-Runs use swarm testing: each one leaves out much to get deeper into the rest. Hypothesis leaves out
+Runs use swarm testing: each one leaves out a lot to get deeper into the rest. Hypothesis leaves out
 rules, and the scenario leaves out managers, options and kinds of pods. The coverage of a run shows
 both: how many examples used an action, and how often an option was on.
 """
@@ -46,10 +46,10 @@ def _fullness(life: NodeScenario) -> float:
 
 
 class OpensExample(Protocol):
-    """Opens the run of an example."""
+    """Opens the run for an example."""
 
     def __call__(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
-        """Opens a run on a machine; `from_tree` is whether the machine is discovered."""
+        """Opens a run on a machine; `from_tree` tells whether the machine is discovered."""
 
 
 TARGETS: Mapping[str, Callable[[NodeScenario], float]] = {
@@ -59,9 +59,9 @@ TARGETS: Mapping[str, Callable[[NodeScenario], float]] = {
         len(life.offered_pods) * life.providers() * len(life.facts.nodes)
     ),
 }
-"""Targets that guide runs: large nodes that are nearly full, gaps, merges of many providers.
+"""Targets that guide runs: large nodes that are nearly full, gaps, and merges of many providers.
 
-Each can grow with every step. Hypothesis mutates runs from the end, so a target that only depends
+Each can grow with every step. Hypothesis mutates runs from the end, so a target that depends only
 on the beginning would hardly improve.
 """
 
@@ -131,11 +131,11 @@ class NodeMachine(RuleBasedStateMachine):
         self.end_example(features, values)
 
     def end_example(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
-        """Receives the features of an example, and its values of the `TARGETS`."""
+        """Receives the features of an example and its values for the `TARGETS`."""
 
 
 def _add_rules() -> None:
-    """Adds as many rules for each action as its weight, because rules are equally likely."""
+    """Adds each action as often as its weight says, because all rules are equally likely."""
     for name, action in ACTIONS.items():
         for number in range(action.weight):
             setattr(NodeMachine, f"{name}_{number}", _rule(name, number))

@@ -54,12 +54,12 @@ def _everything() -> Capabilities:
 def machines(
     *, most_nodes: int = MAX_NODES, most_cpus: int = MAX_CPUS
 ) -> st.SearchStrategy[MachineInfo]:
-    """Machines, from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
+    """Machines ranging from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
 
     They have one to four sockets (or a node that spans sockets), and cores with one, two or four
-    threads in either numbering. CPUs can be offline or missing, and node ids can have gaps. Nodes
-    can lack CPUs or memory, and differ in memory. There are huge pages of 2 MiB and 1 GiB, uncore
-    caches of any size, and distances.
+    threads, whose ids can be adjacent or not. CPUs can be offline or missing, and node ids can have
+    gaps. Nodes can lack CPUs or memory, and can differ in memory. There are huge pages of 2 MiB and
+    1 GiB, uncore caches of any size, and distances.
     """
     return strategy_of(lambda choices: machine(choices, most_nodes=most_nodes, most_cpus=most_cpus))
 
@@ -86,7 +86,7 @@ def pods(
 ) -> st.SearchStrategy[PodSpec]:
     """Pods that fit the machine, or nearly do.
 
-    They are of every QoS class and can have init containers, sidecars, huge pages, devices of
+    They cover every QoS class and can have init containers, sidecars, huge pages, devices of
     `vendor.example`, and occasionally pod-level resources.
     """
 

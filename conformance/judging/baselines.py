@@ -72,7 +72,7 @@ class _Exchange:
 
 
 class Baselines:
-    """Judges answers by the baselines that agree with all of them.
+    """Judges answers by the baselines that agree with all answers so far.
 
     Args:
         make: creates a reference that follows a baseline.
@@ -83,8 +83,8 @@ class Baselines:
         discovers: the fields of a discovered machine to compare; None for all.
 
     Attributes:
-        off_script: whether an answer matched a baseline other than the one the case expects. Later
-            expectations of the case may then not apply.
+        off_script: whether an answer matched a baseline other than the one the case expects. If so,
+            later expectations of the case may not apply.
     """
 
     def __init__(
@@ -215,17 +215,17 @@ class Baselines:
         return any(map(self._adopt, self._candidates(self._current)))
 
     def _candidates(self, *bases: Baseline) -> Iterator[Baseline]:
-        """The current baseline, the bases with one defect or change toggled, and the ends."""
+        """The current baseline, the bases with one defect or change toggled, and `_ends`."""
         toggled = (base.with_toggled(name) for base in bases for name in self._names())
         yield from dict.fromkeys((self._current, *toggled, *reversed(self._ends)))
 
     def _adopt(
         self, baseline: Baseline, exactly: Sequence[int] = (), defects: Sequence[str] = ()
     ) -> bool:
-        """Switches to a baseline if it agrees with all answers, and exactly so with some.
+        """Switches to a baseline if it agrees with all answers, and exactly with some of them.
 
         Answers at the positions `exactly` are compared at the strictest level. `defects` are the
-        defects to record as shared; by default those that affect the answers.
+        defects to record as shared; by default, those that affect the answers.
         """
         if self._first_difference(baseline, exactly) is not None:
             return False
@@ -253,7 +253,7 @@ class Baselines:
     def _avoided_defects(self, index: int, level: messages.Level) -> tuple[str, ...]:
         """The defect that makes the kubelet's answer differ from the implementation's.
 
-        If no single defect explains the answer, all defects that contribute to the kubelet's
+        If no single defect explains the answer, returns all that contribute to the kubelet's
         answer.
         """
         for name in self._names():
@@ -263,9 +263,9 @@ class Baselines:
         return self._contributing(KUBELET, (index,))
 
     def _names(self) -> list[str]:
-        """The undocumented changes and the defects that the releases of the calls so far have.
+        """The undocumented changes and the defects of the releases used in the calls so far.
 
-        If no call so far needs a node, only those that are visible without a node.
+        If no call so far needs a node, these are only the ones that are visible without a node.
         """
         releases = {getattr(one.args, "kubernetes", None) for one in self._history}
         shown = [SHOWN_WITHOUT_NODE.get(one.operation) for one in self._history]

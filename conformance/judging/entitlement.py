@@ -1,6 +1,6 @@
 """The resources that the documentation entitles a container to.
 
-Computed from the manifest and the configuration alone.
+They are computed from the manifest and the configuration alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def options(config: messages.KubeletConfiguration) -> frozenset[str]:
 
 
 def switched_on(option_values: Mapping[str, str]) -> frozenset[str]:
-    """The options whose value enables them."""
+    """The options that are enabled by their values."""
     return frozenset(name for name, value in option_values.items() if value in _TRUE)
 
 

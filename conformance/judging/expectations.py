@@ -93,7 +93,7 @@ _OUTCOME = "the outcome"
 def _check_optional(
     what: str, expected: dict[str, Any] | None, actual: object
 ) -> Iterator[Finding]:
-    """Compares an optional field of an answer, in the subfields that the case mentions."""
+    """Compares those subfields of an answer's optional field that the case mentions."""
     if expected is not None and actual is None:
         yield Finding("expectation", what, kind="not included")
     elif expected is not None:
@@ -340,7 +340,8 @@ _WORDS = {
 }
 
 _WHERE = frozenset({"cores", "sockets", "numa_nodes", "uncore_caches", "per_node"})
-"""Fields about the location of CPUs. Below level placement, the implementation may choose freely.
+"""Fields about the location of CPUs. Below level placement, the implementation may choose it
+freely.
 """
 
 
@@ -467,7 +468,7 @@ def differs(rule: str, expected: object, actual: object, remark: str = "") -> Fi
 
 
 def amount(count: int | str, things: str) -> str:
-    """Formats a count, such as ``1 CPU`` or ``2 CPUs``; `things` is a plural."""
+    """Formats a count, such as ``1 CPU`` or ``2 CPUs``; `things` is a plural noun."""
     return f"{count} {things.removesuffix('s') if str(count) == '1' else things}"
 
 
@@ -488,7 +489,7 @@ def _on(nodes: Nodes) -> str:
 
 
 def nodes_of(resource: str, devices: Iterable[DeviceResource]) -> dict[str, Nodes]:
-    """The NUMA nodes of each device of a resource, by id; empty without reported topology."""
+    """The NUMA nodes of each device of a resource, by id; empty if no topology is reported."""
     return {
         device.id: tuple(device.numa or ())
         for one in devices

@@ -1,7 +1,8 @@
 """Findings: what is wrong with an answer.
 
-Judges return findings as fields. The message for people and the cause in signatures are rendered
-from these fields separately, so rewording a message never invalidates files of known failures.
+Judges return each finding as separate fields. The human-readable message and the cause in
+signatures are rendered from these fields separately, so rewording a message never invalidates files
+of known failures.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class Finding:
         actual: the actual value, formatted.
         kind: the type of the problem.
         remark: a note on the two values, appended to the headline in brackets; usually empty.
-        text: further details, from the program or the invariant.
+        text: more details, from the program or the invariant.
         requirement: the violated requirement, if known.
     """
 
@@ -162,7 +163,7 @@ class Finding:
 
 
 def cause(finding: Finding) -> str:
-    """The finding's contribution to a signature, independent of the case and the machine."""
+    """The finding's contribution to a signature, independently of the case and the machine."""
     template = _WORDS[finding.kind].cause
     actual = finding.actual
     match finding.kind:

@@ -98,7 +98,7 @@ _EXPLAINS: dict[str, Collection[str]] = {
     "quota-limits-exclusive-cpus": {"exclusive-cpus-without-quota"},
     "pod-level-without-devices": {"devices-of-pod-level-pods"},
 }
-"""By defect: the invariants that it breaks."""
+"""The invariants that each defect breaks."""
 
 _ONLY_IF: dict[str, Callable[[Violation, Facts], bool]] = {
     # A rejected pod may have released other pods' CPUs. Then the pool has grown and lost nothing.
@@ -112,7 +112,7 @@ _ONLY_IF: dict[str, Callable[[Violation, Facts], bool]] = {
     "uncore-across-nodes-counted-twice": lambda _, facts: _caches_across_nodes(facts),
     "reservation-beyond-node-wraps": lambda violation, _: violation.size >= _WRAPPED,
 }
-"""By defect: further conditions under which it explains a broken invariant."""
+"""For each defect, additional conditions under which it explains a broken invariant."""
 
 
 _MEMORY = "memory-"
@@ -125,7 +125,7 @@ _SPOILS = {
     "single-node-taken-out-of-group": _MEMORY,
     "reservation-beyond-node-wraps": _MEMORY,
 }
-"""By defect: the prefix of the invariants that may break as a consequence of it."""
+"""For each defect, the prefix of the invariants that may break as a consequence of it."""
 
 
 _BY_NAME = {defect.name: defect for defect in DEFECTS}
@@ -162,7 +162,7 @@ def judge(
     """The outcome of a case after accounting for known defects, and the defect's name.
 
     Args:
-        outcome: the outcome of the run on its own.
+        outcome: the outcome of the run, regardless of known defects.
         case: the case, which may name the defect that it shows.
         violations: the broken invariants, each with the machine at that time.
         release_defects: the defects of the implementation's release; see `known_defects`.
@@ -181,7 +181,7 @@ def judge(
 
 
 def _consequence_of(violation: Violation, earlier_defects: Sequence[str]) -> str | None:
-    """The earlier defect that explains a broken invariant as a consequence."""
+    """The earlier defect of which a broken invariant is a consequence."""
     return next(
         (
             name
@@ -261,7 +261,7 @@ _PANICS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     memory.MEMORYLESS_PANIC.name: (_NIL, ("memorymanager.isAffinitySatisfyRequest",)),
 }
-"""By defect: part of the panic's message, and the functions that panic."""
+"""For each defect, part of the panic's message, and the functions that panic."""
 
 _TOO_MANY = 10**7
 """More combinations of hints than a kubelet can enumerate within seconds."""
@@ -352,7 +352,7 @@ _NEVER_ENDS: dict[str, Callable[[BrokenCall], bool]] = {
     topology.ALL_COMBINATIONS.name: _walks_all_combinations,
     devices.ALL_NODES_FOR_DEVICES.name: _walks_all_nodes,
 }
-"""By defect: whether a call meets all conditions for the hang."""
+"""For each defect, whether a call meets all conditions for the hang."""
 
 
 def _is_aligned(call: BrokenCall) -> bool:

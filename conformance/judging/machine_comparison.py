@@ -1,4 +1,4 @@
-"""Compares discovered machines in the fields that an implementation discovers.
+"""Compares discovered machines by the fields that an implementation discovers.
 
 Implementations that discover less than cAdvisor may number and order cores and caches freely. Cores
 are therefore identified by their CPUs, and their properties are compared per CPU.
@@ -177,7 +177,7 @@ def _pools(pools: Iterable[HugePages] | None) -> dict[int, int]:
 def _by_lowest(cores: Iterable[Core]) -> dict[int, str]:
     """The CPUs of each core, by its lowest CPU.
 
-    Broken machines may list a CPU in several cores; these are joined.
+    Broken machines may list a CPU in several cores; such cores are merged.
     """
     found: dict[int, list[str]] = {}
     for core in cores:
@@ -264,7 +264,7 @@ def kept_requirements(
 
 
 def broken_everywhere(wrong: Collection[str]) -> tuple[str, ...]:
-    """The ids of requirements about every machine that these differences break."""
+    """The ids of the requirements that apply to every machine and that these differences break."""
     return tuple(
         row.id
         for row in load_registry().requirements
@@ -278,7 +278,8 @@ def broken_everywhere(wrong: Collection[str]) -> tuple[str, ...]:
 def describe_machine(machine: MachineInfo, fields: Collection[str] | None = None) -> dict[str, Any]:
     """A machine in the form that cases use: nodes by id, cores by lowest CPU, CPU sets as text.
 
-    With `fields`, includes only these and lists each core under all its CPUs; see `keep_fields`.
+    If `fields` is given, includes only these and lists each core under all of its CPUs; see
+    `keep_fields`.
     """
     plain: dict[str, Any] = codec.to_plain(machine)
     nodes = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
@@ -298,7 +299,7 @@ def describe_machine(machine: MachineInfo, fields: Collection[str] | None = None
 def keep_fields(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
     """Restricts a machine's description, or a case's expectation, to `fields`.
 
-    Nodes and cores without any of these fields are left out. Without the field `nodes`, the cores
+    Nodes and cores without any of these fields are left out. If `fields` lacks `nodes`, the cores
     of all nodes are listed together.
 
     Raises:

@@ -63,7 +63,8 @@ _NAMED_OPTION = re.compile(
 def any_option(answer: messages.Answer) -> messages.Answer:
     """A refusal, excluding the name of the refused option.
 
-    If several options are bad, the kubelet names an arbitrary one, because it iterates over a map.
+    If several options are invalid, the kubelet names an arbitrary one, because it iterates over a
+    map.
     """
     if isinstance(answer, messages.StartRefused):
         message = _NAMED_OPTION.sub("one of the options is refused", answer.message)
@@ -149,8 +150,8 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
 def _is_ordered(nodes: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the kubelet lists the nodes in a fixed order.
 
-    It doesn't if the nodes are packages without memory and distances, because it iterates over a
-    map.
+    It doesn't if the nodes are packages with neither memory nor distances, because it iterates over
+    a map.
     """
     return any(node.get("memory") or node.get("distances") for node in nodes)
 
@@ -159,7 +160,7 @@ def comparable_file(text: str) -> Any:
     """A checkpoint in a form that is the same in every run, usually its text.
 
     The kubelet writes a container's blocks of different memory types in an arbitrary order, which
-    affects the checksum. Such a file is compared by its content and the validity of its checksums.
+    affects the checksum. Such a file is compared by its contents and the validity of its checksums.
     """
     content = _object(text)
     data = _object(content.get(checkpoints.DATA))
@@ -267,7 +268,7 @@ class AnswerJudge(Protocol):
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> Finding | None:
-        """How `answer` differs from the correct one; None if it agrees."""
+        """How `answer` differs from the correct one; None if they agree."""
 
     def alter(self, change: Callable[[Path], object]) -> None:
         """Edits a checkpoint by hand; `change` receives the state directory."""
@@ -308,7 +309,7 @@ class Oracle:
     def respond(
         self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> messages.Answer | None:
-        """Makes a call to the reference after the implementation answered `answer`.
+        """Makes a call to the reference after the implementation has answered `answer`.
 
         The reference prefers the devices in `answer`, because a kubelet may choose any of several
         equally good devices. Returns None if the call is skipped.
@@ -344,7 +345,7 @@ def disagreement(
 ) -> Finding | None:
     """How an answer to a call differs from the expected one; None if they agree.
 
-    If a kubelet may refuse a call for several reasons, all of them are equivalent. `discovers`
+    If a kubelet may refuse a call for several reasons, these are treated as equivalent. `discovers`
     lists the fields of a discovered machine to compare; None stands for all.
     """
     if (

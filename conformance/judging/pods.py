@@ -35,7 +35,7 @@ _UNITS = {
 def amount(text: object) -> Fraction:
     """The exact value of a quantity; zero for quantities that no kubelet accepts.
 
-    An implementation that accepts such a quantity can then still be judged.
+    This way, an implementation that accepts such a quantity can still be judged.
     """
     return _amount(str(text)[: _LONGEST + 1])
 
@@ -54,11 +54,11 @@ class PodResources:
     """How a node treats ``spec.resources``, the pod-level resources.
 
     Attributes:
-        classify: they determine the QoS class instead of the containers' resources.
+        classify: they, and not the containers' resources, determine the QoS class.
         unpin: they exclude all containers of the pod from exclusive CPUs and pinned memory.
         budget: the managers allocate them for the containers to share.
         complete: if any are set, missing requests and limits are derived from the containers.
-            Without `complete`, only requests are, and only if the pod has limits.
+            Without `complete`, only requests are derived, and only if the pod has limits.
         empty_classify: they determine the QoS class even if they contain no relevant resource.
     """
 
@@ -85,8 +85,8 @@ class PodReading:
 
     Attributes:
         containers: init containers and sidecars first, in starting order.
-        is_unpinned: whether pod-level resources exclude its containers from exclusive CPUs and
-            pinned memory.
+        is_unpinned: whether pod-level resources exclude the pod's containers from exclusive CPUs
+            and pinned memory.
         budget: the pod-level requests if the managers allocate them, else None.
         limits: the pod-level limits if the node considers them.
     """
@@ -99,10 +99,10 @@ class PodReading:
 
     @cached_property
     def pinned_containers(self) -> tuple[ContainerReading, ...]:
-        """The containers to which the static policies allocate.
+        """The containers to which the static policies allocate resources.
 
-        In a Guaranteed pod, all containers (Node Resource Managers, "Static policy"); if the pod
-        has a budget, only those that would be Guaranteed on their own (KEP-5526).
+        In a Guaranteed pod, these are all containers (Node Resource Managers, "Static policy") or,
+        if the pod has a budget, only those that would be Guaranteed on their own (KEP-5526).
         """
         if self.qos != "Guaranteed" or self.is_unpinned:
             return ()
@@ -129,7 +129,7 @@ class PodReading:
 
 
 def _whole_cpus(requests: Mapping[str, Fraction]) -> int:
-    """The requested CPUs if they are an integer, else 0."""
+    """The number of requested CPUs if it is an integer, else 0."""
     milli = math.ceil(requests.get("cpu", Fraction(0)) * 1000)
     return 0 if milli % 1000 else milli // 1000
 
@@ -156,7 +156,7 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:
 
 
 def qos_class(containers: Iterable[ContainerReading]) -> QoSClass:
-    """The QoS class of a pod with these containers, by their CPU and memory.
+    """The QoS class of a pod with these containers, based on their CPU and memory.
 
     Guaranteed if every container has equal requests and limits for both, BestEffort if no container
     has a request or limit for either, else Burstable ("Configure Quality of Service for Pods").

@@ -1,9 +1,9 @@
-"""Signatures: short texts that name the cause of a failure.
+"""Signatures: short strings that name the cause of a failure.
 
-Failures with the same signature are the same bug, found in several cases or on several machines. A
-signature therefore contains no numbers, sets, ids, paths, values or names that a case chose, and is
-the same in every run. Files of known failures contain signatures, so changing their format
-invalidates these files.
+Failures with the same signature are due to the same bug, found in several cases or on several
+machines. A signature therefore contains no numbers, sets, ids, paths, values or names that a case
+chose, and is the same in every run. Files of known failures contain signatures, so changing their
+format invalidates these files.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class EndResult:
 
 
 def signature(result: EndResult, operation: str, invariants: Sequence[str] = ()) -> str:
-    """The cause of a failure as a short text; empty if the outcome is not a failure.
+    """The cause of a failure as a short string; empty if the outcome is not a failure.
 
     Args:
         result: how the run ended.

@@ -1,8 +1,8 @@
 """Known failures: accepted failures with a cause, a reason and an expiry date.
 
 A file of known failures lets a project detect new failures before all old ones are fixed. Each
-entry names cases and one cause (a signature). The run fails if a case fails for another cause, if
-an entry has expired, or if nothing fails for its cause anymore.
+entry names cases and one cause (a signature). The run fails if a case fails for a different cause,
+if an entry has expired, or if nothing fails for an entry's cause anymore.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SCENARIO = "scenario"
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An entry as written in a file.
 
-    `case` is an id, a glob of ids or `SCENARIO`, `machine` a glob of names, `signature` the cause
-    exactly as in reports, `issue` the address of the implementation's issue, and `until` the last
-    day on which the failure is accepted.
+    `case` is an id, a glob of ids or `SCENARIO`; `machine` is a glob of names; `signature` is the
+    cause exactly as in reports; `issue` is the address of the implementation's issue; and `until`
+    is the last day on which the failure is accepted.
     """
 
     case: str
@@ -138,7 +138,7 @@ class KnownFailures:
         today: the date for checking expiry.
         whole: whether the run includes all cases on all machines. Otherwise, unmatched globs are
             not reported.
-        names: all ids of a case, by its id; cases not listed have only their id.
+        names: all ids of each case, by its id; cases that aren't listed have only that id.
     """
 
     entries: Sequence[KnownFailureEntry] = ()
@@ -190,7 +190,7 @@ class KnownFailures:
         return (one for one in self.entries if one.covers((SCENARIO,), ""))
 
     def missing(self, at: float) -> Iterator[CaseFinished]:
-        """A failed case run for each entry that was tested and matched no failure.
+        """A failed case run for each entry that was tested but matched no failure.
 
         Entries whose cases were not selected are skipped, as are globs unless the run is whole.
 
@@ -314,8 +314,8 @@ def rows(
     Args:
         runs: all case runs.
         scenarios: messages of failed scenarios, by signature.
-        known_entries: existing entries. Failures for their causes have expired and get no new
-            entry.
+        known_entries: existing entries. If a failure has an existing entry, that entry has expired,
+            and no new one is added.
     """
     failed: dict[str, dict[str, list[CaseFinished]]] = {}
     for run in runs:

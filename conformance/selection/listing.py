@@ -50,7 +50,7 @@ def requirements(start: str = "") -> Iterator[ListedId]:
 def _items(
     file: Traversable, indent: str, start: str, field_names: tuple[str, ...]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The ids and fields of list items at an indentation whose ids begin with `start`."""
+    """The ids and fields of the list items at an indentation, if their ids begin with `start`."""
     begin = re.compile(rf"^{indent}- id: (\S+)$", re.MULTILINE)
     parts = begin.split(file.read_text(encoding="utf-8"))[1:]
     # Continuation lines are indented further, or are items of a nested list.

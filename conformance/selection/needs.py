@@ -58,7 +58,8 @@ def features_of(case: str) -> tuple[str, ...]:
 def of_case(name: str) -> tuple[str, ...] | None:
     """The claims that a bundled case needs; None if there is no such case.
 
-    Plays it on the reference, on the first machine and in the newest release that it applies to.
+    Plays the case on the reference, on the first machine and in the newest release that it applies
+    to.
     """
     case = loading.bundled_by_id().get(name)
     selected = _first(case) if case else None

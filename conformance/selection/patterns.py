@@ -32,7 +32,7 @@ _LISTED = 12
 """The maximum number of names listed if none is similar."""
 
 Facets = dict[str, tuple[str, ...]]
-"""The texts that patterns match, by key. Ids include a case's former ids."""
+"""The strings that patterns match, by key. Ids include a case's former ids."""
 
 Item = TypeVar("Item", bound="Case | Recording")
 
@@ -76,7 +76,7 @@ class CasePattern:
         return any(fnmatchcase(value, self.glob) for value in self.values(facets))
 
     def values(self, facets: Facets) -> tuple[str, ...]:
-        """The texts that the glob is matched with."""
+        """The strings that the glob is matched against."""
         if not self.key:
             return (*facets["id"], *facets["requirement"])
         return facets[self.key]
@@ -143,7 +143,7 @@ class Selection:
                     raise SelectionError(f"no case{where} matches {given}{text!r}{hint}")
 
     def values(self, key: str, items: Iterable[Case | Recording]) -> tuple[str, ...]:
-        """The texts that a pattern with this key can match; empty if the key is unknown."""
+        """The strings that a pattern with this key can match; empty if the key is unknown."""
         if key == "feature":
             return tuple(sorted(FEATURES))
         facets = (self._facets(one) for one in items if key in KEYS)
@@ -192,7 +192,7 @@ def _prefixes(name: str) -> tuple[str, ...]:
 def _hint(text: str, pattern: CasePattern, values: tuple[str, ...]) -> str:
     if pattern.key in ("", "id"):
         near = naming.did_you_mean(pattern.glob, values)
-        return near or "; `numaproof case list` lists them"
+        return near or "; see `numaproof case list`"
     close = get_close_matches(pattern.glob, values, n=3, cutoff=_CLOSE)
     if close:
         return f"; did you mean {' or '.join(repr(f'{pattern.key}:{one}') for one in close)}?"

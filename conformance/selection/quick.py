@@ -1,6 +1,6 @@
 """The quick set: a few case runs that catch every seeded bug (`numaproof check --quick`).
 
-It is in ``quick.yaml``, written by `python -m quality quick-set`.
+It is in ``quick.yaml``, which is written by `python -m quality quick-set`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class QuickRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         case: the id of the case.
         machine: the name of the machine.
         kubernetes: the release in which the run catches the bugs.
-        catches: the seeded bugs for which the run was chosen, by level of comparison. A run at a
-            lower level is also a run at every higher level.
+        catches: the seeded bugs for which the run was chosen, by level of comparison. A run chosen
+            for a lower level is also part of every higher level.
     """
 
     case: str
@@ -66,8 +66,8 @@ def select(
 ) -> list[SelectedCase]:
     """The applicable runs of the quick set among these cases and machines.
 
-    If the target doesn't make the claims that a run needs, others on small machines replace it:
-    first one for each untested requirement, then the longest cases.
+    If the target doesn't make the claims that a run needs, runs on small machines replace it:
+    first, one for each untested requirement, and then the longest cases.
     """
     names: dict[str, set[str]] = {}
     for one in bundled_runs():

@@ -2,7 +2,7 @@
 
     python docs/protocol/page.py > docs/protocol.md
 
-The prose is in page.txt, and the meaning of each field in fields.yaml. It is an error if a field
+The prose is in page.txt, and the meaning of each field is in fields.yaml. It is an error if a field
 has no meaning or a meaning has no field.
 """
 
@@ -123,7 +123,7 @@ _PLURAL = {inspect.StrType, inspect.IntType, inspect.BoolType}
 
 
 def parts() -> tuple[type[msgspec.Struct], ...]:
-    """Returns the messages nested in others, the innermost last."""
+    """Returns the messages nested in others, innermost last."""
     found: dict[type[msgspec.Struct], None] = {}
 
     def visit(info: inspect.Type) -> None:
@@ -300,7 +300,7 @@ def transcript() -> str:
 
 
 def _short(line: str, earlier_values: list[Any]) -> str:
-    """Returns a line without repetitions, or parts that differ between releases."""
+    """Returns a line without repetitions and without parts that differ between releases."""
     value = json.loads(line.replace(VERSION, _VERSION))
     if "fault" in value:
         value["fault"].pop("trace", None)
@@ -484,7 +484,7 @@ def page() -> str:
     }
     unknown = meanings().keys() - tables.keys()
     if unknown:
-        raise ValueError(f"fields.yaml: there is no message {', '.join(unknown)}")
+        raise ValueError(f"fields.yaml: unknown messages: {', '.join(unknown)}")
     prose = (FOLDER / "page.txt").read_text(encoding="utf-8")
     later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1"]
     if missing := [one for one in later if one not in prose]:

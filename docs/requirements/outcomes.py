@@ -1,10 +1,10 @@
-"""Writes docs/requirements/outcomes.yaml: results of whole checks of the reference and kubelets.
+"""Writes docs/requirements/outcomes.yaml: results of complete checks of the reference and kubelets.
 
     python docs/requirements/outcomes.py EVENTS...
 
-Each file is the events.jsonl of a whole `numaproof check`. It replaces the earlier results of its
-implementation and release. A requirement is listed if a case failed, or with the named defects that
-made cases fail. Requirements that aren't listed passed.
+Each file is the events.jsonl of a complete `numaproof check`. It replaces the earlier results of
+its implementation and release. A requirement is listed if one of its cases failed; if named defects
+caused the failure, they are listed too. Requirements that aren't listed passed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read(path: Path) -> Outcome:
             case "campaign ended":
                 ended = event["complete"]
     if not ended:
-        raise SystemExit(f"{path}: the check was not played to the end")
+        raise SystemExit(f"{path}: the check did not run to the end")
     outcome["played"] = len(played)
     tested = {one.id for one in load_registry().requirements if one.is_tested}
     outcome["unplayed"] = sorted(tested - played)

@@ -38,7 +38,7 @@ def cell(text: str) -> str:
 
 
 def link(requirement: str, folder: str = "") -> str:
-    """Links a requirement's id to its row on its area's page; `folder` has these pages."""
+    """Links a requirement's id to its row on its area's page; `folder` contains these pages."""
     area = next(one.area for one in load_registry().requirements if one.id == requirement)
     return f"[{requirement}]({folder}{slug(area)}.md#{requirement.lower()})"
 
@@ -118,7 +118,7 @@ def area_table() -> str:
 
 
 def ids() -> str:
-    """Returns the ids of all requirements, each an anchor and a link to its row."""
+    """Returns the ids of all requirements; each is an anchor and a link to its row."""
     return "\n\n".join(
         f"{area}: "
         + ", ".join(
@@ -216,7 +216,7 @@ def releases(names: list[str]) -> str:
 
 def measurement_table() -> str:
     """Returns the table of the checks behind the results, with case runs by outcome."""
-    rows = ["| implementation | Kubernetes | requirements played | with a named defect | failed |"]
+    rows = ["| implementation | Kubernetes | requirements checked | with a named defect | failed |"]
     rows.append("|---|---|---|---|---|")
     rows += [
         _row(

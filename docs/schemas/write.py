@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent
 
 
 class Output(NamedTuple):
-    """The output of one or more commands; `version` grows when a field is renamed or removed."""
+    """The output of some commands; `version` increases when a field is renamed or removed."""
 
     name: str
     commands: tuple[str, ...]

@@ -1,9 +1,10 @@
-"""Builds the documentation site: docs/, the adapters' READMEs, the help of all commands, a board.
+"""Builds the documentation site: docs/, the adapters' READMEs, all commands' help, and a board.
 
     python docs/site/build.py FOLDER
 
 Links are rewritten to the site's pages, and linked files of the repository are included. A broken
-link fails the build: the generator checks those to pages and anchors, `check_links` those to files.
+link fails the build: the generator checks links to pages and anchors; `check_links` checks links to
+files.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s#]+)")
 
 
 def place(path: Path) -> Path:
-    """Returns the location of a repository's file on the site. docs/ is the root."""
+    """Returns the location on the site of a file in the repository. docs/ is the root."""
     return path.relative_to(DOCS) if path.is_relative_to(DOCS) else path.relative_to(ROOT)
 
 
@@ -84,7 +85,7 @@ def build(folder: Path) -> None:
 
 
 def _without_other_hosts(site: Path) -> None:
-    """Replaces the only script that the generator loads from another host with our own."""
+    """Replaces the only script that pages would load from another host with our own."""
     shutil.copyfile(HERE / _WORKER, site / "assets" / _WORKER)
     for page in site.rglob("*.html"):
         ours = os.path.relpath(site / "assets" / _WORKER, page.parent)
@@ -92,7 +93,7 @@ def _without_other_hosts(site: Path) -> None:
 
 
 def check_links(site: Path) -> None:
-    """Checks that every link on a page leads to a file of the site; `/` is the site's folder.
+    """Checks that every link on a page leads to a file on the site; `/` is the site's folder.
 
     Raises:
         SystemExit: some don't.

@@ -123,7 +123,7 @@ def node_upgrades(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
 
 
 def marks(answer: Upgrade) -> str:
-    """Returns the letters for required actions and effects, or an empty text."""
+    """Returns the letters for required actions and effects, or an empty string."""
     staying, drained = answer.staying, answer.after_drain
     met = {
         "C": bool(answer.errors),
@@ -135,7 +135,7 @@ def marks(answer: Upgrade) -> str:
 
 
 def table(letters: Mapping[Step, str]) -> str:
-    """Returns a table with a row for each release before and a column for each release after."""
+    """Returns a table with a row for each old release and a column for each new release."""
     rows = ["| from \\ to | " + " | ".join(RELEASES) + " |", "|---" * (len(RELEASES) + 1) + "|"]
     for before in RELEASES:
         if any((before, after) in letters for after in RELEASES):
@@ -145,7 +145,7 @@ def table(letters: Mapping[Step, str]) -> str:
 
 
 def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
-    """Returns the letters of all nodes, excluding the effects of merely restarting the release."""
+    """Returns the letters of all nodes, excluding the effects of a mere restart."""
     letters: dict[Step, set[str]] = {}
     for one in node_answers:
         for (before, after), answer in one.items():
@@ -156,7 +156,7 @@ def joint_letters(node_answers: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, 
 
 
 def steps_text(steps: Iterable[Step]) -> str:
-    """Formats steps such as ``1.33 or 1.34 to 1.36``, one phrase for each set of releases after."""
+    """Formats steps such as ``1.33 or 1.34 to 1.36``, one phrase for each set of new releases."""
     after: dict[str, list[str]] = {}
     for before, then in steps:
         after.setdefault(before, []).append(then)

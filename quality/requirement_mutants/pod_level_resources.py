@@ -122,7 +122,7 @@ def scope_container_keeps_sidecars_of_budgets_in_the_pool(
 
 
 def _skip_manager(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
-    """Skips a manager under single-numa-node if `when` is true for the pod and container."""
+    """Skips a manager under the single-numa-node policy if `when(pod, container)` is true."""
 
     def affinity_of(rule: Any, policy: Any, providers: Any, pod: Any, container: Any) -> Any:
         if policy.name == SINGLE_NUMA_NODE and when(pod, container):
@@ -134,18 +134,18 @@ def _skip_manager(changes: Changes, manager: type, when: Callable[[Any, Any], bo
 
 @seeds("NODE-ALIGN-001").by(_skip_manager, DeviceManager)
 def single_numa_node_does_not_ask_where_devices_of_sidecars_are(_: Any, container: Any) -> Any:
-    """Doesn't align the devices of sidecars under single-numa-node."""
+    """Doesn't align the devices of sidecars under the single-numa-node policy."""
     return bool(container and container.sidecar)
 
 
 @seeds("NODE-ALIGN-001").of(_skip_manager, DeviceManager, lambda pod, _: pod.qos != "Guaranteed")
 def single_numa_node_aligns_devices_of_guaranteed_pods_alone() -> None:
-    """Aligns only the devices of Guaranteed pods under single-numa-node."""
+    """Aligns only the devices of Guaranteed pods under the single-numa-node policy."""
 
 
 @seeds("NODE-ALIGN-001").by(_skip_manager, CPUManager)
 def single_numa_node_does_not_ask_where_cpus_of_init_containers_are(_: Any, container: Any) -> Any:
-    """Doesn't align the CPUs of init containers under single-numa-node."""
+    """Doesn't align the CPUs of init containers under the single-numa-node policy."""
     return bool(container and container.runs_to_completion)
 
 

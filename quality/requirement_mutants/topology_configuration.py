@@ -461,7 +461,7 @@ class MostCentral(Distances):
 def _single(
     kind: type[Distances], policy: TopologyPolicy, options: Any, rows: Any
 ) -> TopologyPolicy:
-    """Compares distances of a `kind` under single-numa-node if the option is on."""
+    """Compares distances of a `kind` under the single-numa-node policy if the option is on."""
     if not options.closest or not policy.rules.single:
         return policy
     return with_distances(policy, kind(dict(rows)))
@@ -469,7 +469,7 @@ def _single(
 
 @seeds("TOPO-OPT-008").of(_single, MostCentral)
 def single_numa_node_takes_the_most_central_node() -> None:
-    """Prefers the most central node under single-numa-node."""
+    """Prefers the most central node under the single-numa-node policy."""
 
 
 # Gaps between node ids

@@ -347,13 +347,13 @@ def restricted_does_not_judge_init_containers(_: Any, container: Any) -> Any:
 
 @seeds("TOPO-POLICY-004").by(_judging, policies.SINGLE_NUMA_NODE)
 def single_numa_node_does_not_judge_sidecars(_: Any, container: Any) -> Any:
-    """Never rejects sidecars under single-numa-node."""
+    """Never rejects sidecars under the single-numa-node policy."""
     return container is not None and container.sidecar
 
 
 @seeds("TOPO-POLICY-004").by(_judging, policies.SINGLE_NUMA_NODE)
 def single_numa_node_judges_the_first_app_container_alone(pod: Any, container: Any) -> bool:
-    """Never rejects app containers after the first under single-numa-node."""
+    """Never rejects app containers after the first under the single-numa-node policy."""
     apps = [one.name for one in pod.containers if not one.init]
     return container is not None and container.name in apps[1:]
 

@@ -1,15 +1,15 @@
 """The caches of CPUs: each belongs to a core or a whole node, or is an *uncore* cache.
 
-A core's caches are those of its first CPU. A level 1 or 2 cache belongs to the core if the number
-of CPUs that share it equals the core's number of CPUs. A cache above level 2 belongs to the node if
+A core has the caches of its first CPU. A level 1 or 2 cache belongs to the core if the number of
+CPUs that share it equals the core's number of CPUs. A cache above level 2 belongs to the node if
 the number of CPUs that share it is the node's number of cores times this core's number of CPUs. All
 others above level 2 are uncore caches: an L3 cache that only some cores of the node share, or any
-cache for which that product is wrong because cores differ or are half offline.
+cache for which that product is wrong because cores differ in size or are partly offline.
 
 A cache has an id, a size, a level, a type and a map of the CPUs that share it. If any of these is
-unreadable, the core and all later cores of the node have no caches. Many Arm kernels provide no ids
-(``cache/indexN/id``), so such machines have no caches; their guests may even lack the folder
-(google/cadvisor#2456).
+unreadable, the cache's core and all later cores of the node have no caches. Many Arm kernels
+provide no ids (``cache/indexN/id``), so machines that run them have no caches; guests may even lack
+the ``cache`` folder (google/cadvisor#2456).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37),
 built for amd64.
@@ -42,7 +42,7 @@ class SharedCache(NamedTuple):
 
 
 class NodeCaches(NamedTuple):
-    """The caches of a node, and for each core in order, its own caches and its uncore caches."""
+    """A node's caches and, for each core in order, the core's own caches and its uncore caches."""
 
     node: tuple[UncoreCache, ...]
     core: tuple[tuple[UncoreCache, ...], ...]
@@ -78,7 +78,7 @@ def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
 
 
 def read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[list[SharedCache]]:
-    """Returns the caches of each core's first CPU, and none after the first unreadable cache.
+    """Returns the caches of each core; from the first unreadable cache on, cores have none.
 
     Requirements: DISCOVERY-009.
     """

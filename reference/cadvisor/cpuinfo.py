@@ -1,9 +1,9 @@
 """The core and socket counts that a machine reports, which can contradict its topology.
 
-Both count the *different ids* in ``/proc/cpuinfo`` if it has ids, as on x86. Core ids repeat in
-every socket, so a machine with two 10-core sockets reports 10 cores, and offline CPUs are not in
-the file. On other machines (Arm, POWER, s390x), both count different pairs of core and package, and
-different packages, among the CPUs in sysfs.
+If ``/proc/cpuinfo`` has ids, as on x86, the counts are the numbers of *distinct ids* in it. Core
+ids repeat in every socket, so a machine with two 10-core sockets reports 10 cores; offline CPUs are
+not listed there. On other machines (Arm, POWER, s390x), the counts are the numbers of distinct
+pairs of core and package and of distinct packages among the CPUs in sysfs.
 
 Source: the machine and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37).
 """

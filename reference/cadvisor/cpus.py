@@ -1,10 +1,10 @@
 """A machine's CPUs, which of them are online, and how they form cores.
 
 A *CPU* is an entry ``cpuN`` of ``/sys/devices/system/cpu`` or of a NUMA node's folder. It counts if
-it is online and has the id of a core and of a package (socket). CPUs without ``topology/`` are
-silently skipped, because x86 kernels remove that folder when a CPU goes offline
-(google/cadvisor#2566, kubernetes#89859). A *core* consists of the CPUs of a node with the same
-core and package ids. Core ids are at best unique within a package (google/cadvisor#2799).
+it is online and has a core id and a package (socket) id. CPUs without ``topology/`` are silently
+skipped, because x86 kernels remove that folder when a CPU goes offline (google/cadvisor#2566,
+kubernetes#89859). A *core* consists of the CPUs of a node with the same core and package ids. At
+best, core ids are unique within a package (google/cadvisor#2799).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37),
 built for amd64, which ignores the s390x levels above packages (books and drawers).
@@ -38,8 +38,8 @@ class OnlineCPUs:
     """The CPUs listed in ``/sys/devices/system/cpu/online``.
 
     If the file is missing, the kernel does not support CPU hotplug, and every CPU is online. If it
-    is unreadable or empty, no CPU is online. An entry that is neither a number nor a range hides
-    the entries after it.
+    is unreadable or empty, no CPU is online. An entry that is neither a number nor a range ends the
+    list.
 
     Requirements: DISCOVERY-005, DISCOVERY-006.
     """
@@ -110,7 +110,7 @@ def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[Co
 def topology_id(tree: SysTree, path: str, name: str) -> int | None:
     """Returns an id from the ``topology`` folder of the CPU at `path`, or None if it is missing.
 
-    Ids can be negative: virtual machines and old kernels have package -1.
+    Ids can be negative: virtual machines and old kernels report package -1.
 
     Raises:
         DiscoveryError: the file is unreadable.

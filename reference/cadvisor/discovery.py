@@ -1,15 +1,16 @@
-"""The kubelet's discovery: reads a machine from a ``/sys`` and ``/proc`` tree.
+"""The kubelet's discovery, which reads a machine from a ``/sys`` and ``/proc`` tree.
 
-The kubelet reads the machine once, at startup, through cAdvisor. All decisions of its resource
-managers are based on the following:
+The kubelet reads the machine once, at startup, through cAdvisor. Its resource managers base all
+their decisions on the following:
 
 - A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or
   neither. Ids can have gaps.
-- Without such entries, each package (socket) becomes a node with the package's id, which can be
-  negative. It has no memory, huge pages or distances of its own.
-- `numaproof.reference.cadvisor.cpus` reads CPUs and cores, `numaproof.reference.cadvisor.caches`
-  caches, `numaproof.reference.cadvisor.memory` memory and huge pages, and
-  `numaproof.reference.cadvisor.cpuinfo` the counts of cores and sockets.
+- If there are no such entries, each package (socket) becomes a node with the package's id, which
+  can be negative. Such a node has no memory, huge pages or distances.
+- CPUs and cores are read by `numaproof.reference.cadvisor.cpus`, caches by
+  `numaproof.reference.cadvisor.caches`, memory and huge pages by
+  `numaproof.reference.cadvisor.memory`, and the counts of cores and sockets by
+  `numaproof.reference.cadvisor.cpuinfo`.
 
 Files that some kernels omit may be missing; invalid content makes the topology unknown.
 
@@ -63,13 +64,14 @@ def discover(
     Args:
         root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path in a fake file system.
         no_cpu: the beginning of the error for a tree without CPUs, which depends on the release.
-        log: called with the sentence that cAdvisor logs if it cannot parse the topology.
+        log: a function to call with the error that cAdvisor logs if it cannot parse the topology.
 
     Returns:
-        The machine. Nodes are in the byte order of their folders (node 10 before node 2), or
-        packages in ascending order; a node's cores are in the byte order of their first CPUs.
-        Sizes are in bytes, page sizes in KiB. ``topology`` is None if it cannot be parsed, or if no
-        CPU has a package; ``num_cores`` is 0 in the first case and counts all CPUs in the second.
+        The machine. Nodes are in the byte order of their folder names (node 10 before node 2);
+        nodes made from packages are in ascending order of id; a node's cores are in the byte order
+        of their first CPUs. Sizes are in bytes, but page sizes are in KiB. ``topology`` is None if
+        it cannot be parsed or if no CPU has a package; ``num_cores`` is 0 in the first case and the
+        number of all CPUs in the second.
 
     Raises:
         DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages cannot be
@@ -109,8 +111,8 @@ def _machine(tree: SysTree, no_cpu: str, log: Callable[[str], None] | None) -> M
 def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node], int]:
     """Returns the nodes and the number of CPUs.
 
-    On machines with nodes, only CPUs in cores count; without nodes, all entries count, even
-    offline CPUs.
+    On machines with nodes, only CPUs that belong to cores count; on machines without nodes, all
+    entries count, even those of offline CPUs.
 
     Requirements: DISCOVERY-014.
     """
@@ -164,7 +166,7 @@ def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[N
 
 
 def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
-    """Returns the distances to all nodes in the kernel's order, or None if unreadable.
+    """Returns the distances to all nodes in the kernel's order, or None if they are unreadable.
 
     Requirements: DISCOVERY-020.
     """

@@ -33,7 +33,7 @@ def machine_memory(tree: SysTree) -> int:
 
 
 def node_memory(tree: SysTree, node: str) -> int:
-    """Returns the memory in bytes of the node with folder `node`, 0 if its file is unreadable.
+    """Returns the memory in bytes of the node whose folder is `node`, or 0 if it is unreadable.
 
     Raises:
         DiscoveryError: the file has no total in kB.
@@ -56,15 +56,15 @@ def _total(text: str) -> int:
 
 
 def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
-    """Returns the pools of huge pages in `folder`, in the byte order of their names, or None.
+    """Returns the pools of huge pages in `folder`, by name in byte order, or None if none exist.
 
-    A pool is an entry such as ``hugepages-2048kB`` with its count in ``nr_hugepages``. Unreadable
-    folders have no pools, because kernels can be built without huge pages. The kubelet panics on
-    entries without a hyphen; here, they are ignored.
+    A pool is an entry such as ``hugepages-2048kB`` with its count in ``nr_hugepages``. An
+    unreadable folder counts as having no pools, because kernels can be built without huge pages.
+    The kubelet panics on entries without a hyphen; here, they are ignored.
 
     Raises:
         DiscoveryError: a count is unreadable or not a number.
-        NumeralError: a name has no size.
+        NumeralError: a pool's name contains no size.
 
     Requirements: DISCOVERY-019.
     """

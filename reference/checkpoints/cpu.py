@@ -33,7 +33,7 @@ def _check_pod(entry: Mapping[str, str]) -> None:
 
 
 def _dump_pod_entry(entry: Mapping[str, str]) -> str:
-    """Formats a pod's CPUs as Go dumps a set: a map to empty structures."""
+    """Formats a pod's CPUs the way Go dumps a set: as a map to empty structures."""
     cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry.get("cpuSet", "")))
     return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
 
@@ -71,7 +71,7 @@ _WRITTEN_TYPE = "state.CPUManagerCheckpoint"
 
 
 def version_1() -> Format:
-    """Returns the format with the CPUs of each container by container id."""
+    """Returns the format that stores each container's CPUs by container id."""
     return Format(
         f"{_WRITTEN_TYPE}V1",
         {**_POLICY, "entries": _BY_ID},
@@ -80,7 +80,7 @@ def version_1() -> Format:
 
 
 def version_2(structure: str, *more: str) -> Format:
-    """Returns the format with the CPUs of each container by pod uid and container name.
+    """Returns the format that stores each container's CPUs by pod uid and container name.
 
     `structure` is the type that the file is read into; the checksums of `more` types are also
     accepted.
@@ -93,7 +93,7 @@ def version_2(structure: str, *more: str) -> Format:
 
 
 def version_3(structure: str, *more: str) -> Format:
-    """Returns the format that adds the CPUs of whole pods; arguments as in `version_2`."""
+    """Returns the format that adds the CPUs of whole pods; for the arguments, see `version_2`."""
     return Format(
         structure,
         {**_POLICY, "entries": _BY_POD, "podEntries": _POD_ENTRIES},
@@ -103,7 +103,7 @@ def version_3(structure: str, *more: str) -> Format:
 
 
 def version_4() -> TwoPartFormat:
-    """Returns the format with one part for earlier releases and one with everything."""
+    """Returns the format with a part for earlier releases and a part that contains everything."""
     return TwoPartFormat(
         _WRITTEN_TYPE,
         "v4",
@@ -121,7 +121,7 @@ class CPUFormats(Formats):
     Attributes:
         migration_error: the beginning of the error if a version 1 file cannot be migrated.
         shared_pool: the name of the shared pool in errors.
-        keeps_baselines: whether the CPUs that each container was first assigned are kept.
+        keeps_baselines: whether the file stores the CPUs that each container was first assigned.
     """
 
     migration_error: str = ""
@@ -139,10 +139,10 @@ def restore(
 ) -> CPUState:
     """Restores the state from a checkpoint file for the configured policy.
 
-    `running` maps container ids to pod uid and container name, for version 1.
+    `running` maps container ids to pod uids and container names; only version 1 needs it.
 
     Raises:
-        CheckpointError: the file is damaged or from another policy.
+        CheckpointError: the file is damaged or was written under another policy.
 
     Requirements: CPU-CHECKPOINT-007, CPU-CHECKPOINT-013, CPU-CHECKPOINT-014, CPU-CHECKPOINT-015,
     CPU-CHECKPOINT-022.
@@ -179,7 +179,7 @@ def restore(
 def _baselines(
     content: Mapping[str, Any], exclusive: Mapping[str, Mapping[str, int]]
 ) -> Mapping[str, Mapping[str, int]]:
-    """Returns the CPUs that containers were first assigned, or else their current CPUs."""
+    """Returns the CPUs that containers were first assigned; if unknown, their current CPUs."""
     baselines: Mapping[str, Any] = content.get("baselines") or {}
     if not baselines:
         return exclusive

@@ -1,7 +1,7 @@
 """The Device Manager's checkpoint: the devices that containers hold, across restarts.
 
-It has the same data as the kubelet's file of the same name. Only the Device Manager reads it, so
-there is no checksum here. An unreadable file is ignored, as in the kubelet.
+It has the same data as the kubelet's file of the same name. Only the Device Manager reads it, so it
+has no checksum here. An unreadable file is ignored, as in the kubelet.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def dump(state: DeviceState) -> bytes:
 
 
 def load(content: bytes | None) -> DeviceState:
-    """Decodes the file's content, or returns the empty state if there is no file.
+    """Decodes the file's contents, or returns an empty state if there is no file.
 
-    Resources in the file are known, but have no devices until their plugins report.
+    Resources in the file are known, but have no devices until their plugins report them.
 
     Requirements: DEV-RESTART-001, DEV-RESTART-003, DEV-RESTART-004.
     """

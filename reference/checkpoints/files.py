@@ -26,7 +26,7 @@ State = TypeVar("State")
 
 
 class CheckpointFile(Generic[State]):
-    """A manager's checkpoint file, whose content `dump` computes from the state.
+    """A manager's checkpoint file, whose contents `dump` computes from the state.
 
     `name` is the file's path below the state directory.
     """
@@ -38,11 +38,11 @@ class CheckpointFile(Generic[State]):
         self._last_content = b""
 
     def read(self) -> bytes | None:
-        """Returns the content, or None if the file does not exist."""
+        """Returns the contents, or None if the file does not exist."""
         return read(self.path)
 
     def write(self, state: State) -> None:
-        """Writes the state unless its content is unchanged since the last time."""
+        """Writes the state unless the file's contents would be the same as last time."""
         content = self._dump(state)
         if content != self._last_content:
             write(self.path, content)
@@ -62,7 +62,7 @@ def checksum(dump: str) -> int:
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """Encodes JSON like Go, with HTML's special characters escaped.
+    """Encodes JSON as Go does, with HTML's special characters escaped.
 
     Go sorts the keys of maps as strings; `document` must already be in that order.
     """

@@ -1,7 +1,7 @@
 """Formats of checkpoints: how a file is read, verified and written.
 
-A format is an immutable value: the fields, as kinds of Go's JSON, and the types whose textual dumps
-give valid checksums.
+A format is an immutable value: the fields and how Go reads each of them from JSON, and the types
+whose textual dumps give valid checksums.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Content = dict[str, Any]
-"""The content of a file by field."""
+"""The contents of a file, by field."""
 
 CORRUPTED = "checkpoint is corrupted"
 """The kubelet's message for an incorrect checksum."""
@@ -42,7 +42,7 @@ class Format:
     Attributes:
         structure: the Go type that the file is read into.
         fields: all fields except for the checksum, in order.
-        takes_checksum_of: Go types; the checksum of any of them is valid.
+        takes_checksum_of: the Go types whose checksums are valid.
         takes_no_checksum: whether a file without a checksum is valid.
     """
 
@@ -75,7 +75,7 @@ class Format:
         return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0})}"
 
     def takes(self, content: Content) -> bool:
-        """Whether the checksum is valid, or allowed to be absent."""
+        """Whether the checksum is valid, or is absent where that is allowed."""
         given = content["checksum"]
         if self.takes_no_checksum and not given:
             return True
@@ -201,10 +201,11 @@ class Formats:
     joins_pods: bool = False
 
     def read(self, content: bytes) -> tuple[Format | TwoPartFormat, Content]:
-        """Returns the first format that fits the file, and the content.
+        """Returns the first format that fits the file, and the decoded contents.
 
         Raises:
-            CheckpointError: no format fits, or the file is damaged; reports the last problem.
+            CheckpointError: no format fits, or the file is damaged; the error reports the last
+                problem.
 
         Requirements: CPU-CHECKPOINT-008, CPU-CHECKPOINT-009, CPU-CHECKPOINT-019,
         CPU-CHECKPOINT-024, CPU-RESTART-009, MEM-CHECKPOINT-001.

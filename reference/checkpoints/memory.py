@@ -1,4 +1,4 @@
-"""The Memory Manager's checkpoint file ``memory_manager_state``, reading and writing.
+"""Reads and writes the Memory Manager's checkpoint file, ``memory_manager_state``.
 
 Go's JSON sorts the keys of maps as strings, so node 10 comes before node 2. The textual dump for
 the checksum sorts nodes by number.
@@ -70,7 +70,7 @@ _NOWHERE = 1 << 12
 
 
 def version_1(structure: str, *more: str, takes_no_checksum: bool) -> Format:
-    """Returns the format with the memory of each container.
+    """Returns the format that stores each container's memory.
 
     `structure` is the type that the file is read into; the checksums of `more` types are also
     accepted.
@@ -89,7 +89,7 @@ def version_2(structure: str) -> Format:
 
 
 def version_3() -> TwoPartFormat:
-    """Returns the format with one part for earlier releases and one with everything."""
+    """Returns the format with a part for earlier releases and a part that contains everything."""
     return TwoPartFormat(
         _WRITTEN_TYPE,
         "v3",
@@ -104,7 +104,7 @@ def restore(content: bytes, policy: str, formats: Formats) -> MemoryState:
     """Restores the state from a checkpoint file for the configured policy.
 
     Raises:
-        CheckpointError: the file is damaged or from another policy.
+        CheckpointError: the file is damaged or was written under another policy.
 
     Requirements: MEM-CHECKPOINT-001, MEM-CHECKPOINT-004, MEM-CHECKPOINT-005, MEM-CHECKPOINT-006,
     MEM-CHECKPOINT-007, MEM-CHECKPOINT-008, MEM-CHECKPOINT-009.

@@ -1,4 +1,4 @@
-"""The kubelet's configuration, decoded, validated and with defaults.
+"""The kubelet's configuration, decoded, validated and completed with defaults.
 
 Fields that the resource managers do not use are ignored. (Kubernetes documentation,
 "KubeletConfiguration v1beta1".)
@@ -28,13 +28,13 @@ __all__ = ["Config", "ConfigError", "load"]
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration with its defaults. Some values are validated later.
+    """A configuration, completed with defaults. Some values are validated later.
 
     `kube_reserved` and `system_reserved` map resource names to quantities. `named_cpus` and
-    `named_text` are the CPUs and the text of ``reservedSystemCPUs``. `reserved_memory` has pairs of
-    a node and quantities by memory type, and `eviction_hard` has thresholds by signal. Options are
-    None if the field is missing. `reconcile_period` is a duration in Go's format; `cfs_quota` means
-    that CPU limits are enforced.
+    `named_text` are the CPUs and the text of ``reservedSystemCPUs``. `reserved_memory` contains
+    pairs of a node and its quantities by memory type; `eviction_hard` maps signals to thresholds.
+    Options are None if their field is missing. `reconcile_period` is a duration in Go's format;
+    `cfs_quota` means that CPU limits are enforced.
     """
 
     cpu_policy: str
@@ -85,8 +85,8 @@ def load(
 ) -> Config:
     """Loads a configuration; `enabled_gates` computes its feature gates.
 
-    `unknown` fields are not in the release and are ignored. `flags` are fields that the command
-    line sets; they override the configuration, except that feature gates are merged.
+    `unknown` fields do not exist in the release and are ignored. `flags` are fields that the
+    command line sets; they override the configuration, except that feature gates are merged.
 
     Raises:
         ConfigError: a value has the wrong type, or the kubelet's validation rejects it.
@@ -156,7 +156,7 @@ def _with_defaults(decoded_config: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_gates(
     decoded_config: Mapping[str, Any], enabled_gates: EnabledGates
 ) -> Mapping[str, bool]:
-    """Returns the gates, with errors worded as for gates on the command line."""
+    """Returns the gates; errors are worded as for gates on the command line."""
     try:
         return enabled_gates(decoded_config)
     except gates.GateError as error:

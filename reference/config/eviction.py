@@ -1,4 +1,4 @@
-"""Hard eviction thresholds: the signals, and valid amounts.
+"""Hard eviction thresholds: the signals and the valid amounts.
 
 (Kubernetes documentation, "Node-pressure Eviction: Eviction signals" and "Eviction thresholds".)
 """
@@ -37,7 +37,7 @@ _SIGNALS = frozenset(
     }
 )
 _NO_THRESHOLDS = ("0%", "100%")
-"""Percentages that mean no threshold, but only in exactly this form."""
+"""Percentages that mean no threshold, but only if written exactly like this."""
 
 _NOT_A_NUMBER = -(1 << 63)
 """The result of converting NaN to an integer on 64-bit x86 processors."""
@@ -61,7 +61,7 @@ def hard_thresholds(decoded_config: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def check(thresholds: Mapping[str, str]) -> None:
-    """Checks all thresholds; reports the first invalid signal by name (the kubelet may pick any).
+    """Checks all thresholds in alphabetical order of signals (the kubelet's order is random).
 
     Raises:
         ThresholdError: a signal is unknown, or its amount or percentage is invalid.
@@ -80,7 +80,8 @@ def check(thresholds: Mapping[str, str]) -> None:
 def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
     """Returns the memory threshold as a quantity, or None if there is none.
 
-    Percentages refer to `capacity` bytes. `thresholds` must have been checked.
+    Percentages are relative to `capacity`, which is in bytes. `thresholds` must already have been
+    checked.
 
     Requirements: MEM-RESERVE-007.
     """

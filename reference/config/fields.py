@@ -65,10 +65,11 @@ _CONFIGURATION = decoding.Fields("v1beta1.KubeletConfiguration", DECODED)
 
 
 def decode(kubelet_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Decodes all fields in `DECODED`; missing strings are empty, other missing values None.
+    """Decodes all fields in `DECODED`; missing strings are empty, other missing values are None.
 
     Raises:
-        ConfigError: a value has the wrong type; reports the first one in the order of the fields.
+        ConfigError: a value has the wrong type; the error reports the first one in the order of the
+            fields.
 
     Requirements: CPU-CONFIG-014, CPU-RECONCILE-003, MEM-CONFIG-002.
     """

@@ -39,10 +39,10 @@ def table() -> Mapping[str, frozenset[str]]:
 def read(
     command_line: Sequence[str], release: str, single_pair_flags: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """Returns the configuration fields that a command line sets, decoded, by name.
+    """Returns the decoded configuration fields that a command line sets, by name.
 
-    If a flag is repeated, the last value wins, but maps are merged. For `single_pair_flags`, a
-    comma is part of the value.
+    If a flag is repeated, the last value wins, but maps are merged. In `single_pair_flags`, a comma
+    is part of the value.
 
     Raises:
         ConfigError: the release does not have a flag, or a value cannot be parsed.
@@ -67,7 +67,7 @@ def read(
 
 
 def _flags(command_line: Sequence[str], known_flags: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yields names and values in order; a value can be a separate argument."""
+    """Yields the flags' names and values in order; a value can be a separate argument."""
     commands = []
     left: Iterator[str] = iter(command_line)
     for argument in left:
@@ -179,7 +179,7 @@ def _reservations(value: str, earlier: Any) -> fields.MemoryReservations:
 
 
 def _node(text: str) -> int:
-    """Parses a node's id and keeps the lower 32 bits, as the kubelet does."""
+    """Parses a node's id and keeps its lower 32 bits, as the kubelet does."""
     try:
         number = numbers.parse_signed(text)
     except numbers.NumeralError:

@@ -94,7 +94,7 @@ def enabled_gates(
     """Returns whether each of `known_gates` is on in a decoded configuration.
 
     Raises:
-        GateError: a gate is unknown or locked, or is on without a gate that it depends on.
+        GateError: a gate is unknown or locked, or is on although a gate that it depends on is off.
 
     Requirements: CPU-GATE-001, CPU-GATE-002, CPU-GATE-008, CPU-GATE-009, CPU-GATE-010,
     CPU-GATE-011, CPU-GATE-015, MEM-GATE-002.
@@ -127,7 +127,7 @@ def enabled_gates(
 def dependency_problems(
     gates: Mapping[str, bool], known_gates: Mapping[str, Gate]
 ) -> Iterator[str]:
-    """Yields a message for each gate whose dependencies are off; the kubelet's order is random.
+    """Yields a message for each enabled gate that lacks a dependency (in random order in kubelets).
 
     Requirements: CPU-GATE-011, NODE-PODLEVEL-007.
     """

@@ -17,7 +17,7 @@ class OptionError(Exception):
 
 
 def as_map(policy_options: Mapping[str, str]) -> str:
-    """Formats options like a Go map."""
+    """Formats options as Go formats a map."""
     return f"map[{' '.join(f'{name}:{policy_options[name]}' for name in sorted(policy_options))}]"
 
 
@@ -45,11 +45,11 @@ def check_available(
     """Checks that an option exists and that its maturity level is enabled.
 
     Args:
-        manager: the manager with the option, such as ``CPU Manager``.
+        manager: the manager that has the option, such as ``CPU Manager``.
         name: the option's name.
         maturity: the option's maturity, or None if the option does not exist.
         gates: the feature gates; None enables all levels.
-        hidden_message: the template of the error for an option with a disabled level.
+        hidden_message: the template of the error for an option whose level is disabled.
 
     Raises:
         OptionError: the option is unknown or disabled.

@@ -1,4 +1,4 @@
-"""CFS quotas: which containers the container runtime limits to their CPU limit."""
+"""CFS quotas: the containers that the container runtime holds to their CPU limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Quotas:
     """How a node sets CFS quotas.
 
-    `is_enforced` is the field ``cpuCFSQuota`` of the configuration. With `spares_exclusive`,
+    `is_enforced` is the field ``cpuCFSQuota`` of the configuration. If `spares_exclusive` is true,
     containers with exclusive CPUs are not limited.
     """
 
@@ -34,7 +34,7 @@ class Quotas:
 
 
 def _has_cpus_of_its_own(pod: Pod, container: PodContainer, cpus: int | None) -> bool:
-    """Whether the container has CPUs of its own, rather than shared with its pod."""
+    """Whether the container has CPUs of its own, rather than CPUs shared with its pod."""
     if pod.budget is None:
         return bool(cpus)
     whole = quantity.whole_cpus(container.limits.get("cpu", 0)) is not None

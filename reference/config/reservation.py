@@ -26,8 +26,8 @@ def reserved_cpus(
 ) -> Fraction:
     """Returns the total CPU reservation, in CPUs.
 
-    ``reservedSystemCPUs`` replaces both amounts. `round_reservation` applies the release's
-    rounding to an amount.
+    If ``reservedSystemCPUs`` is set, it replaces both amounts. `round_reservation` applies the
+    release's rounding to an amount.
 
     Raises:
         ConfigError: a CPU reserved by id is not online, or an amount is invalid.
@@ -54,7 +54,7 @@ def to_thousandths(amount: Fraction) -> Fraction:
 
 
 def cpus_of(amounts: Mapping[str, str], whose: str) -> Fraction:
-    """Returns the CPUs among the reserved `amounts`; `whose` is ``kube`` or ``system``.
+    """Returns the number of CPUs in the reserved `amounts`; `whose` is ``kube`` or ``system``.
 
     Raises:
         ConfigError: a resource cannot be reserved, or its amount is invalid.

@@ -1,7 +1,7 @@
 """Assigning CPUs: a request is packed onto the fewest NUMA nodes, sockets, caches and cores.
 
 A request takes the largest units first: whole NUMA nodes and sockets, then uncore caches (if an
-option asks for it), whole cores and finally single threads. Among units of the same kind, those
+option asks for this), whole cores and finally single threads. Among units of the same kind, those
 with the fewest free CPUs come first, to keep large free units whole; ties go to the lower id.
 (Kubernetes documentation, "Static policy": a "topology-aware best-fit allocation".)
 
@@ -89,7 +89,7 @@ class Assignment:
 
     @property
     def cpus_per_core(self) -> int:
-        """With ``full-pcpus-only``, requests must be a multiple of this number.
+        """With ``full-pcpus-only``, each request must be for a multiple of this number of CPUs.
 
         Requirements: CPU-OPT-FULLPCPUS-008.
         """
@@ -102,7 +102,7 @@ class Assignment:
         Options that control the placement of CPUs also apply to reserved CPUs.
 
         Raises:
-            NotEnoughCPUsError: the machine has fewer CPUs.
+            NotEnoughCPUsError: the machine has fewer than `count` CPUs.
 
         Requirements: CPU-RESERVE-005, CPU-RESERVE-012.
         """
@@ -123,13 +123,13 @@ class Assignment:
         at least `min_nodes` NUMA nodes if possible.
 
         Raises:
-            NotEnoughCPUsError: `available` has fewer CPUs.
+            NotEnoughCPUsError: `available` has fewer than `count` CPUs.
         """
         del min_nodes
         return self.pack(available, count, held_cpus)
 
     def pack(self, available: int, count: int, held_cpus: int = 0) -> int:
-        """Chooses `count` CPUs on as few units as possible; arguments and errors as in `take`.
+        """Chooses `count` CPUs on as few units as possible; see `take` for arguments and errors.
 
         Requirements: CPU-STATIC-012, CPU-STATIC-015, CPU-STATIC-022, CPU-STATIC-030,
         CPU-STATIC-032.
@@ -148,8 +148,8 @@ class Assignment:
     def restrict_to_socket(self, free: int, count: int) -> int:
         """Returns the part of `free` to choose from: a single socket if whole cores are required.
 
-        Returns all of `free` if no socket has `count` free CPUs, or if uncore caches decide, which
-        are smaller than sockets.
+        Returns all of `free` if no socket has `count` free CPUs, or if CPUs are chosen by uncore
+        cache, because caches are smaller than sockets.
 
         Requirements: CPU-OPT-FULLPCPUS-012, CPU-STATIC-029.
         """
@@ -232,7 +232,7 @@ class Assignment:
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
-        """The CPUs of a cache for the rest of the request, whole cores first; can be too few.
+        """The CPUs of a cache for the rest of the request, whole cores first; there may be too few.
 
         Requirements: CPU-OPT-UNCORE-005, CPU-OPT-UNCORE-006.
         """
@@ -296,7 +296,8 @@ class Assignment:
     def thread_rank(self, before: int, place: int) -> tuple[int, ...]:
         """The sort key of a CPU that shares its core with `before` CPUs of the same container.
 
-        `place` is the position of its socket in the order of sockets. Lower keys are taken first.
+        `place` is the position of the CPU's socket in the order of sockets. Lower keys are taken
+        first.
         """
         return before, place
 
@@ -309,7 +310,7 @@ def _entirely_free(groups: Groups, order: list[int], free: int) -> list[int]:
 
 
 def _fullest_first(groups: Groups, free: int, within: int) -> list[int]:
-    """The groups with free CPUs in `within`, fewest free CPUs first, then lower ids."""
+    """The groups with free CPUs in `within`, by number of free CPUs and then by id."""
     found = [
         ((mask & free).bit_count(), number)
         for number, mask in groups.items()
@@ -362,7 +363,7 @@ def cores_in_order(topology: CPUTopology, free: int) -> list[int]:
 
 
 def _units_of_cores(topology: CPUTopology) -> tuple[Groups, Mapping[int, Groups]]:
-    """The masks of the smaller units, sockets or NUMA nodes, and the cores in each unit."""
+    """The masks of the smaller units (sockets or NUMA nodes), and the cores in each unit."""
     if topology.sockets_within_nodes:
         return topology.sockets, topology.cores_by_socket
     return topology.nodes, topology.cores_by_node

@@ -1,8 +1,8 @@
 """Distributing a request evenly over NUMA nodes (the ``distribute-cpus-across-numa`` option).
 
-Uses the fewest nodes that can share the request evenly, in the combination that best balances the
-free CPUs of all nodes (lowest standard deviation). The remainder goes to those nodes of the
-combination that keep the balance best. (Kubernetes documentation, section
+A request uses the fewest nodes that can share it evenly, in the combination that best balances the
+free CPUs of all nodes (lowest standard deviation). The remainder goes to the nodes of the
+combination that best keep the balance. (Kubernetes documentation, section
 "distribute-cpus-across-numa".)
 
 CPU sets are bit masks in this module.
@@ -37,7 +37,7 @@ class CPURequest(NamedTuple):
     group: int
 
     def even_share(self, nodes: Sequence[int]) -> int:
-        """The CPUs that each of `nodes` contributes to an even split, in whole groups."""
+        """The number of CPUs that each of `nodes` contributes to an even split, in whole groups."""
         return self.cpu_count // len(nodes) // self.group * self.group
 
     def whole_groups(self, node: int) -> int:
@@ -62,11 +62,11 @@ class DistributedAssignment(Assignment):
     def take(self, available: int, count: int, held_cpus: int = 0, min_nodes: int = 0) -> int:
         """Chooses `count` CPUs out of `available`, in whole cores if the options require them.
 
-        Requests that are not a multiple of a whole core, or that no combination of nodes can share,
-        are packed instead.
+        A request is packed instead if it is not for whole cores as required, or if no combination
+        of nodes can share it.
 
         Raises:
-            NotEnoughCPUsError: `available` has fewer CPUs.
+            NotEnoughCPUsError: `available` has fewer than `count` CPUs.
             AccountingError: the chosen nodes turn out to have too few CPUs.
 
         Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003,
@@ -90,14 +90,14 @@ class DistributedAssignment(Assignment):
         )
 
     def sizes(self, request: CPURequest, min_nodes: int) -> list[int]:
-        """The numbers of nodes to try, in order: few first, at least `min_nodes` if possible."""
+        """The numbers of nodes to try: in ascending order from `min_nodes`, then smaller ones."""
         fewest = self.fewest(request)
         most = min(request.cpu_count // request.group, len(request.free))
         min_nodes = min(max(fewest, min_nodes), most + 1)
         return [*range(min_nodes, most + 1), *range(fewest, min_nodes)]
 
     def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
-        """The best distribution, on a single socket if an option asks for it and it is possible.
+        """The best distribution, on a single socket if an option asks for this and it is possible.
 
         Requirements: CPU-OPT-ALIGNSOCKET-006.
         """
@@ -123,7 +123,7 @@ class DistributedAssignment(Assignment):
     def best_of_size(
         self, request: CPURequest, size: int, *, one_socket: bool = False
     ) -> Distribution | None:
-        """The best distribution over `size` nodes, or None if none can share the request."""
+        """The best way to share the request among `size` nodes, or None if there is none."""
         best: Distribution | None = None
         for nodes in combinations(request.free, size):
             if one_socket and not self.on_one_socket(nodes):
@@ -149,10 +149,10 @@ class DistributedAssignment(Assignment):
         return candidate.balance == 0
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
-        """The CPUs that each node contributes before the remainder, or None if they cannot share.
+        """How many CPUs each node contributes besides the remainder; None if nodes cannot share.
 
         If a node has too few CPUs for an even share, ``align-by-socket`` lowers the share of all
-        nodes; without it, the nodes cannot share.
+        nodes; without that option, the nodes cannot share.
 
         Requirements: CPU-OPT-ALIGNSOCKET-007, CPU-OPT-DISTNUMA-002.
         """
@@ -219,9 +219,9 @@ class DistributedAssignment(Assignment):
 def _after_remainder(
     free_by_node: dict[int, int], remainder: int, group: int, subset: Sequence[int]
 ) -> dict[int, int] | None:
-    """The free CPUs by node after taking the remainder in turns from `subset`.
+    """The numbers of free CPUs by node once the nodes in `subset` have provided the remainder.
 
-    Returns None if the whole groups on these nodes are not enough.
+    The nodes take turns. Returns None if they do not have enough whole groups.
     """
     if sum(free_by_node[node] // group for node in subset) * group < remainder:
         return None
@@ -235,7 +235,7 @@ def _after_remainder(
 
 
 def standard_deviation(values: Iterable[int]) -> float:
-    """The population standard deviation; rounds the mean and the result to three decimals.
+    """The population standard deviation; the mean and the result are rounded to three decimals.
 
     Requirements: CPU-OPT-DISTNUMA-008.
     """

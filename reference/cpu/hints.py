@@ -30,7 +30,7 @@ UNSATISFIABLE: Resources = {"cpu": ()}
 def for_container(
     policy: StaticCPUPolicy, state: CPUState, pod: Pod, container: PodContainer
 ) -> Resources:
-    """Returns the hints for one container; empty if it does not get exclusive CPUs.
+    """Returns the hints for one container, or no hints if it does not get exclusive CPUs.
 
     Requirements: CPU-HINT-001, CPU-HINT-002, CPU-HINT-003, CPU-HINT-005, CPU-HINT-010,
     CPU-HINT-011, TOPO-RESTART-001, TOPO-RESTART-002.
@@ -47,7 +47,7 @@ def for_container(
 
 
 def for_pod(policy: StaticCPUPolicy, state: CPUState, pod: Pod) -> Resources:
-    """Returns the hints for the whole pod; empty if it does not get exclusive CPUs.
+    """Returns the hints for the whole pod, or no hints if it does not get exclusive CPUs.
 
     Requirements: CPU-HINT-002, CPU-HINT-009, CPU-HINT-011, CPU-HINT-012, CPU-RESTART-009,
     NODE-PODLEVEL-011, TOPO-RESTART-001, TOPO-RESTART-002.
@@ -80,7 +80,7 @@ def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int)
 
 
 def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
-    """Returns the hints for `count` CPUs: all sets of nodes with `reusable` and enough free CPUs.
+    """Returns the hints for `count` CPUs: the node sets that have enough, including all `reusable`.
 
     Requirements: CPU-HINT-006, CPU-HINT-008, CPU-HINT-009, CPU-HINT-017, CPU-OPT-ALIGNSOCKET-002.
     """

@@ -33,7 +33,7 @@ class CPUManager(ContainerManager[CPUState, StaticCPUPolicy]):
         return hints.for_container(self.policy, self.state, pod, container)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
-        """Allocates the pod's CPUs, which it keeps even if they cannot be divided."""
+        """Allocates the pod's CPUs, which the pod keeps even if they cannot be divided."""
         super().allocate_pod(pod, affinity)
         if self.policy is not None:
             self._change(self.policy.share_out, pod)

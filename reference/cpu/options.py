@@ -55,7 +55,7 @@ class StaticOptions:
 
 
 def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
-    """Checks the feature gate for options, as the kubelet does with its configuration.
+    """Checks the feature gate for policy options, as the kubelet does with its configuration.
 
     `policy_options` is None if the configuration does not have the field; an empty mapping counts
     as options.
@@ -80,11 +80,11 @@ def parse(
 ) -> StaticOptions:
     """Reads the configured options; `available` maps the release's options to their maturity.
 
-    With `gates` None, all maturity levels are enabled. Of several invalid options, the first by
-    name is reported; the kubelet reports any.
+    If `gates` is None, all maturity levels are enabled. If several options are invalid, the first
+    by name is reported; the kubelet reports any one of them.
 
     Raises:
-        OptionError: an option is unknown, disabled, not a boolean or in conflict with another.
+        OptionError: an option is unknown, disabled or not a boolean, or it conflicts with another.
 
     Requirements: CPU-CONFIG-007, CPU-ERROR-006, CPU-OPT-001, CPU-OPT-PAIR-001, CPU-OPT-PAIR-002,
     CPU-OPT-PAIR-003, CPU-OPT-PAIR-004.

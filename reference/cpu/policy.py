@@ -87,10 +87,11 @@ class StaticCPUPolicy(Readmission):
         return self.topology.complete_cores(free) if whole else free
 
     def check_alignment(self, count: int, free: int) -> None:
-        """Checks that `count` CPUs are whole cores, and at most `free`, the CPUs in such cores.
+        """Checks that `count` CPUs make up whole cores and that `free` CPUs are enough.
 
         Raises:
-            SMTAlignmentError: they are not, or there are too few (option ``full-pcpus-only``).
+            SMTAlignmentError: they do not, or `free`, the number of CPUs in whole cores, is too
+                small (only with ``full-pcpus-only``).
 
         Requirements: CPU-ERROR-005, CPU-OPT-FULLPCPUS-003, CPU-OPT-FULLPCPUS-006,
         CPU-OPT-FULLPCPUS-011.
@@ -113,9 +114,9 @@ class StaticCPUPolicy(Readmission):
         container: PodContainer,
         affinity: TopologyHint,
     ) -> CPUState:
-        """Assigns the container's CPUs, unless it has them.
+        """Assigns CPUs to the container, unless it already has them.
 
-        `affinity` is the Topology Manager's hint for the container. Its nodes are used first.
+        `affinity` is the Topology Manager's hint for the container; the nodes in it are used first.
 
         Raises:
             SMTAlignmentError: there are not enough whole cores.
@@ -150,7 +151,7 @@ class StaticCPUPolicy(Readmission):
     def allocate_pod(self, state: CPUState, pod: Pod, affinity: TopologyHint) -> CPUState:
         """Assigns the pod's CPUs, which `share_out` then divides.
 
-        `affinity` is the Topology Manager's hint for the pod. Its nodes are used first.
+        `affinity` is the Topology Manager's hint for the pod; the nodes in it are used first.
 
         Raises:
             EmptySharedPoolError: no CPUs would remain for containers without CPUs of their own.
@@ -194,7 +195,7 @@ class StaticCPUPolicy(Readmission):
         return state
 
     def in_unbroken_cores(self, state: CPUState, reusable: int) -> int:
-        """The number of CPUs in cores that can be assigned as a whole.
+        """The number of CPUs in cores that can be assigned whole.
 
         Requirements: CPU-OPT-FULLPCPUS-004.
         """
@@ -203,14 +204,14 @@ class StaticCPUPolicy(Readmission):
         return (state.shared & ~self.broken_cores).bit_count()
 
     def countable(self, available: int, reusable: int) -> int:
-        """The number of CPUs for hints, given the available and the reusable ones.
+        """The number of CPUs that count for hints, out of the available and the reusable ones.
 
         Requirements: CPU-HINT-008.
         """
         return (available | reusable).bit_count()
 
     def reusable_first(self, reusable: int, available: int, count: int) -> int:
-        """The CPUs of ended init containers to take first: all if the request fits, else none.
+        """The CPUs of ended init containers to take first: all if there are enough CPUs, else none.
 
         Requirements: CPU-INIT-002.
         """
@@ -219,7 +220,7 @@ class StaticCPUPolicy(Readmission):
     def must_reuse(self, near: Demand) -> bool:
         """Whether a container must be near the CPUs of its pod's ended init containers.
 
-        `near` are its hints there. If none is preferred, the container may be anywhere.
+        `near` are the container's hints there; if none of them is preferred, it may be anywhere.
 
         Requirements: CPU-HINT-009, CPU-INIT-008.
         """
@@ -247,13 +248,13 @@ class StaticCPUPolicy(Readmission):
         return self._whole(chosen, available | reusable, count)
 
     def _whole(self, cpus: int, available: int, count: int) -> int:
-        """Returns the chosen CPUs, or others if they aren't the required whole cores."""
+        """Returns the chosen CPUs, or others if whole cores are required but were not chosen."""
         if self.assignment.only_whole_cores and self.topology.complete_cores(cpus) != cpus:
             return self._largest_cores(available, count)
         return cpus
 
     def _largest_cores(self, available: int, count: int) -> int:
-        """Chooses `count` CPUs in whole cores, largest first, for machines with uneven cores."""
+        """Chooses `count` CPUs in whole cores, largest first, for cores that differ in size."""
         chosen = 0
         for core in sorted(self.topology.cores.values(), key=int.bit_count, reverse=True):
             if not core & ~available and (chosen | core).bit_count() <= count:
@@ -280,7 +281,7 @@ class StaticCPUPolicy(Readmission):
         """Returns the initial state, given the state in the checkpoint file.
 
         Raises:
-            PolicyError: the checkpoint does not fit the machine and the reservation.
+            PolicyError: the checkpoint does not fit the machine or the reservation.
 
         Requirements: CPU-CHECKPOINT-016, CPU-CHECKPOINT-017, CPU-CHECKPOINT-018, CPU-ERROR-001,
         CPU-OPT-STRICT-002, CPU-OPT-STRICT-003, CPU-OPT-STRICT-005, CPU-POOL-001, CPU-RESERVE-009,
@@ -358,7 +359,7 @@ def make_static(
     """Creates the static policy that reserves `named_cpus`, or `count` CPUs if none are named.
 
     Raises:
-        PolicyError: the reserved CPUs are not `count` CPUs.
+        PolicyError: the number of reserved CPUs is not `count`.
 
     Requirements: CPU-OPT-STRICT-004, CPU-RESERVE-007, CPU-RESERVE-010.
     """

@@ -18,7 +18,7 @@ _NOTHING: Mapping[str, Mapping[str, int]] = MappingProxyType({})
 
 
 class ReusableCPUs(NamedTuple):
-    """CPUs of a pod's ended init containers, which its next containers can reuse.
+    """CPUs of a pod's ended init containers, which the pod's next containers can reuse.
 
     They are kept only for the pod of the last allocation.
 
@@ -41,8 +41,8 @@ class CPUState:
 
     `pods` are the CPUs of whole pods, by uid. `baselines` are the CPUs that each container was
     first assigned, or None if the release does not keep them. The checkpoint file has all fields
-    but `reuse`. Every change creates a new value, so identity shows whether the file is out of
-    date.
+    except `reuse`. Every change creates a new value, so comparing identities shows whether the file
+    is out of date.
 
     Requirements: CPU-POOL-007.
     """
@@ -65,7 +65,7 @@ class CPUState:
         return self.shared if own is None else own
 
     def __iter__(self) -> Iterator[tuple[str, str, int]]:
-        """Yields every entry: pod uid, container name, CPUs."""
+        """Yields every entry: pod uid, container name and CPUs."""
         for uid, containers in self.exclusive.items():
             for name, cpus in containers.items():
                 yield uid, name, cpus

@@ -1,7 +1,7 @@
 """The CPU topology as the CPU Manager derives it from cAdvisor's `MachineInfo`.
 
-Cores, sockets, NUMA nodes and uncore caches are bit masks of their CPUs, by id in ascending order.
-A core's id is its smallest CPU, because cAdvisor's core ids repeat across sockets and dies.
+Cores, sockets, NUMA nodes and uncore caches are bit masks of their CPUs, in ascending order of id.
+A core's id is its lowest CPU number, because cAdvisor's core ids repeat across sockets and dies.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class CPUTopology:
     """Maps CPUs to cores, sockets, NUMA nodes and uncore caches.
 
     `cpu_count`, `core_count` and `socket_count` are cAdvisor's totals, which can contradict the
-    groups if CPUs are offline or cores uneven. `cpus` is the mask of all CPUs. Derived values are
-    computed on first use.
+    groups if CPUs are offline or cores differ in size. `cpus` is the mask of all CPUs. Derived
+    values are computed on first use.
     """
 
     cpu_count: int
@@ -54,7 +54,8 @@ class CPUTopology:
     def cpus_per_core(self) -> int:
         """The average, rounded down: 1 on a machine where few cores have two threads.
 
-        At least 1, even if the totals contradict each other and the kubelet would divide by zero.
+        It is at least 1, even if the totals contradict each other and the kubelet would divide by
+        zero.
         """
         return max(1, self.cpu_count // self.core_count) if self.core_count else 1
 
@@ -64,7 +65,7 @@ class CPUTopology:
 
     @cached_property
     def most_cpus_per_core(self) -> int:
-        """The number of CPUs of the largest core, at least 1."""
+        """The number of CPUs in the largest core, at least 1."""
         return max((core.bit_count() for core in self.cores.values()), default=1)
 
     @cached_property
@@ -74,11 +75,11 @@ class CPUTopology:
 
     @cached_property
     def sockets_within_nodes(self) -> bool:
-        """Whether sockets are the smaller unit: the machine has no more NUMA nodes than sockets."""
+        """Whether sockets are the smaller unit, that is, NUMA nodes do not outnumber sockets."""
         return self.socket_count >= len(self.nodes)
 
     def whole_cores(self, cpus: int) -> int:
-        """The mask of all CPUs on the cores of `cpus`."""
+        """The mask of all CPUs on cores that contain any of `cpus`."""
         return union(self.cores[core] for core in touching(self.cores, cpus))
 
     def complete_cores(self, cpus: int) -> int:

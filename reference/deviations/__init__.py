@@ -1,5 +1,5 @@
-"""Where kubelets deviate from their documentation, manager by manager, and the release table.
+"""Where kubelets deviate from their documentation, by manager, and the table of releases.
 
-Each deviation is a class that overrides a method of a rule, together with its description. A
-release combines its deviations with the rule: see `numaproof.reference.deviations.releases`.
+Each deviation is a class that overrides a method of a rule and describes the deviation. A release
+combines its deviations with the rule: see `numaproof.reference.deviations.releases`.
 """

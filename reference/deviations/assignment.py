@@ -24,11 +24,12 @@ _FULL_CORES = (
 
 
 class FreeCoreByAverage(Assignment):
-    """Decides by the machine's average size whether a core or a socket is free.
+    """Uses the machine's average sizes to decide whether a core or a socket is free.
 
     A core counts as free if it has as many free CPUs as the average core has CPUs, rounded down,
-    and all of its CPUs are then assigned. On machines with half-offline or hybrid cores, reserved
-    or used CPUs are thus assigned, and a CPU can be both exclusive and in the shared pool.
+    and all of its CPUs are then assigned. On hybrid machines and on machines with half-offline
+    cores, CPUs that are reserved or in use are therefore assigned, and a CPU can be both exclusive
+    and in the shared pool.
     """
 
     deviation = Defect(
@@ -58,7 +59,7 @@ class ReservedByBestFit(Assignment):
     """Reserves the CPUs that a container would get.
 
     CPUs are reserved as if for a container, smallest units first: on machines with unequal cores,
-    NUMA nodes or sockets, those with the fewest CPUs are reserved, regardless of their IDs.
+    NUMA nodes or sockets, the ones with the fewest CPUs are reserved, regardless of their IDs.
     """
 
     deviation = Defect(
@@ -76,14 +77,14 @@ class BrokenCoreTaken(Assignment):
     """Assigns parts of cores although whole cores are required.
 
     On hybrid machines, single threads of cores are assigned; with distribute-cpus-across-numa,
-    siblings of reserved CPUs are assigned as well.
+    siblings of reserved CPUs are also assigned.
     """
 
     deviation = Defect("full-pcpus-only-takes-broken-core", ALL, _FULL_CORES)
 
     @property
     def only_whole_cores(self) -> bool:
-        """False unless cores are alike and CPUs are packed; then only their number is checked."""
+        """False unless cores are alike and CPUs are packed; then only CPU counts are checked."""
         return super().only_whole_cores and _is_plain(self)
 
     @property
@@ -95,15 +96,15 @@ class CoreSplitAtAffinity(Assignment):
     """Uses up the affinity's nodes before it takes whole cores.
 
     If the affinity's NUMA nodes have too few whole cores for a container, parts of cores are used
-    there, even siblings of reserved CPUs, and the remaining CPUs come from other nodes. Cores are
-    thus split both on the affinity's nodes and elsewhere.
+    there, even siblings of reserved CPUs, and the remaining CPUs come from other nodes. As a
+    result, cores are split both on the affinity's nodes and elsewhere.
     """
 
     deviation = Defect("full-pcpus-only-splits-cores-at-affinity", ALL, _FULL_CORES)
 
     @property
     def only_whole_cores(self) -> bool:
-        """False if cores are alike and CPUs are packed; then only their number is checked."""
+        """False if cores are alike and CPUs are packed; then only CPU counts are checked."""
         return super().only_whole_cores and not _is_plain(self)
 
 
@@ -151,7 +152,7 @@ class SpreadByCPUNumber(Assignment):
 
 
 class SocketsFilled(Assignment):
-    """Distributes CPUs across the cores of one socket after the other.
+    """Distributes CPUs across the cores of one socket after another.
 
     Free NUMA nodes and sockets are taken with all the threads of their cores, and one socket's
     cores are filled before the next socket is used.
@@ -243,7 +244,7 @@ class HalfUsedCores(Assignment):
 
 
 class OddRequestsPassedOver(HalfUsedCores):
-    """Never meets an odd request from a part of an uncore cache.
+    """Never meets an odd request from part of an uncore cache.
 
     A request that is not a multiple of the number of threads per core never gets part of an uncore
     cache.

@@ -40,10 +40,10 @@ class OwnPodRefused(StaticCPUPolicy):
 
 
 class ShortageMisreported(StaticCPUPolicy):
-    """Reports a wrong reason if no core is free.
+    """Reports the wrong reason if no core is free.
 
-    If no physical core is free, the refusal says that the request is not a multiple of the CPUs per
-    core, even if it is.
+    If no physical core is free, the refusal says that the request is not a multiple of the number
+    of CPUs per core, even if it is.
     """
 
     deviation = UndocumentedBehaviour(
@@ -70,10 +70,10 @@ class InitCPUsNotReused(StaticCPUPolicy):
 
 
 class InitCPUsBind(StaticCPUPolicy):
-    """Keeps an app container on the nodes of its init containers.
+    """Keeps an app container on the nodes of its pod's init containers.
 
-    An app container must use the nodes that hold its pod's init containers' CPUs, and is refused if
-    it fits only on other nodes.
+    An app container must use the nodes with the CPUs of its pod's init containers, and is refused
+    if it fits only on other nodes.
     """
 
     deviation = Defect(
@@ -92,8 +92,8 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
     """Double-counts CPUs that are both free and reusable.
 
     After a pod is removed or refused, its init containers' CPUs are free but stay reusable for it
-    until another pod is admitted. If a pod with the same UID arrives first, they count twice, and
-    its hints include nodes with too few CPUs.
+    until another pod is admitted. If a pod with the same UID arrives first, these CPUs count twice,
+    and its hints include nodes with too few CPUs.
     """
 
     deviation = Defect(

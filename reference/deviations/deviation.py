@@ -25,9 +25,9 @@ class _Described:
     """A description of a deviation.
 
     Attributes:
-        name: its name in cases and reports.
+        name: the deviation's name in cases and reports.
         releases: the releases that have it.
-        what: what happens, and when. Classes that override a rule have this in their docstring,
+        what: what happens, and when. For classes that override a rule, this is their docstring
             after the first paragraph.
     """
 
@@ -47,8 +47,8 @@ class Defect(_Described):
     Attributes:
         sentence: the sentence of the documentation that it contradicts, in English.
         issue: the address of the public issue; empty if none is known.
-        answers: whether it ends with an answer, which the reference then reproduces. If the kubelet
-            panics or never answers, the reference follows the documentation.
+        answers: whether the kubelet still answers, in which case the reference reproduces the
+            answer. If the kubelet panics or never answers, the reference follows the documentation.
     """
 
     sentence: str
@@ -61,7 +61,7 @@ class UndocumentedBehaviour(_Described):
     """A behaviour of some releases, mostly early ones, that is allowed but not documented.
 
     Implementations that follow the documentation may also behave like the reference's rule, which
-    is mostly that of the newest release. Documented differences between releases are part of the
+    mostly matches the newest release. Documented differences between releases are part of the
     release itself, or depend on a feature gate. The name is empty if only the effects of a defect
     change.
     """
@@ -73,7 +73,7 @@ def deviation_of(override: type) -> Defect | UndocumentedBehaviour:
 
 
 def name_of(override: type) -> str:
-    """Returns the name that leaves an override out: that of its defect, or else of its change."""
+    """Returns the name by which an override can be left out: its defect's or else its change's."""
     return (defect_of(override) or deviation_of(override)).name
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AllNodesConsidered(DeviceHints):
-    """Builds hints from all nodes of the machine, the cause of `ALL_NODES_FOR_DEVICES`.
+    """Builds hints from all nodes of the machine, which causes `ALL_NODES_FOR_DEVICES`.
 
     Device hints name all nodes of the machine, in the machine's order.
     """

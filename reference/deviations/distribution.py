@@ -32,7 +32,7 @@ _EVENLY = (
 
 
 class NodesAcrossSockets(DistributedAssignment):
-    """Distributes over NUMA nodes on any sockets.
+    """Distributes CPUs over NUMA nodes on any sockets.
 
     With distribute-cpus-across-numa, a request that fits on one socket is spread over nodes of
     several sockets.
@@ -51,9 +51,10 @@ class NodesAcrossSockets(DistributedAssignment):
 
 
 class EvenSharesAlone(DistributedAssignment):
-    """Only distributes evenly, even with align-by-socket.
+    """Never distributes CPUs unevenly, even with align-by-socket.
 
-    NUMA nodes without enough CPUs for an even share are never chosen, on one socket or on several.
+    NUMA nodes without enough CPUs for an even share are never chosen, whether on one socket or on
+    several.
     """
 
     deviation = UndocumentedBehaviour("distribute-even-shares-alone", between("1.30", "1.36"))
@@ -102,7 +103,7 @@ class LargeNodesOverlooked(DistributedAssignment):
 
 
 class AffinityShrunk(DistributedAssignment):
-    """Distributes over fewer NUMA nodes than the affinity has.
+    """Distributes CPUs over fewer NUMA nodes than the affinity has.
 
     With distribute-cpus-across-numa, CPUs are spread over as few nodes as possible, even if the
     affinity has more because of the container's devices.
@@ -123,9 +124,9 @@ class AffinityShrunk(DistributedAssignment):
 class CombinationOverwritten(DistributedAssignment):
     """Overwrites the chosen combination with later ones.
 
-    A chosen combination of four, or of six or more, NUMA nodes is overwritten in memory by
-    combinations that are tried later. Its last nodes become the last nodes of the machine, or the
-    pod is refused because the CPUs are not found there.
+    A chosen combination of four NUMA nodes, or of six or more, is overwritten in memory by
+    combinations that are tried later. Its last nodes are replaced by the last nodes of the machine,
+    or the pod is refused because the CPUs are not found there.
     """
 
     deviation: ClassVar[Defect | UndocumentedBehaviour] = Defect(
@@ -187,11 +188,11 @@ class OverwrittenShareKept(CombinationOverwritten):
 def _overwrite_combination(
     combination: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
 ) -> tuple[int, ...]:
-    """Returns a chosen combination as later combinations overwrite it in the kubelet's memory.
+    """Returns what a chosen combination becomes when later ones overwrite it in memory.
 
-    Combinations of one size share memory if they agree in the first members, up to one more than
-    the largest power of two below that size. The kubelet continues to the last combination, or
-    only to the next one.
+    Combinations of n nodes share memory if their first p + 1 members are the same, where p is the
+    largest power of two below n. The kubelet continues until the last combination, or only until
+    the next one.
     """
     size = len(combination)
     own = 1 + (1 << (size - 1).bit_length() >> 1)

@@ -25,7 +25,7 @@ CPU_1_36 = CPUFormats(
     write_format=cpu.version_2("state.CPUManagerCheckpointV2"),
     migration_error="failed to migrate checkpoint from v1 to v2",
 )
-"""Version 2 is tried first, as a type of its own, whose checksum is also accepted."""
+"""Version 2 is tried first, as a separate type, whose checksum is also accepted."""
 PODS_CPU_1_36: Mapping[str, Any] = {
     "attempts": (
         cpu.version_3("state.CPUManagerCheckpoint"),
@@ -55,7 +55,7 @@ PODS_CPU_1_37: Mapping[str, Any] = {
     ),
     "keeps_pods": True,
 }
-"""Pods are kept. Version 2 is only accepted with the checksum of earlier releases."""
+"""Pods are kept. Version 2 is accepted only with the checksum of earlier releases."""
 
 MEMORY_1_30 = Formats(
     attempts=(memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),),
@@ -72,7 +72,7 @@ MEMORY_1_36 = Formats(
     ),
     write_format=memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
 )
-"""The version has a type of its own, whose checksum is also accepted; it may be missing."""
+"""The version has a separate type, whose checksum is also accepted, but may be missing."""
 PODS_MEMORY_1_36: Mapping[str, Any] = {
     "attempts": (
         memory.version_2("state.MemoryManagerCheckpoint"),

@@ -47,8 +47,8 @@ class SingleNodeInGroup(StaticMemoryPolicy):
 class AffinityBreaksGroup(StaticMemoryPolicy):
     """Accepts any nodes from the Topology Manager.
 
-    The Topology Manager's affinity is used unchecked: nodes that are used on their own become a
-    group, or join another one, because of CPUs or devices.
+    The Topology Manager's affinity is used unchecked: nodes that are used alone become a group, or
+    join another one, because of CPUs or devices.
     """
 
     deviation = Defect(
@@ -64,7 +64,7 @@ class GroupComparedByNode(StaticMemoryPolicy):
 
     How a group's memory is divided among its nodes depends on earlier admissions and removals. The
     kubelet expects the division that would result from admitting pods in the order of the file, and
-    refuses to start.
+    otherwise refuses to start.
     """
 
     deviation = Defect(
@@ -78,8 +78,8 @@ class GroupComparedByNode(StaticMemoryPolicy):
 class ReservationWraps(StaticMemoryPolicy):
     """Wraps around if a reservation exceeds a node's memory.
 
-    If reservedMemory and huge pages exceed a node's memory, the difference wraps around and the
-    node has almost 2**64 bytes to allocate.
+    If reservedMemory and huge pages together exceed a node's memory, the difference wraps around
+    and the node has almost 2**64 bytes to allocate.
     """
 
     deviation = Defect(
@@ -125,7 +125,7 @@ class EmptyPartsServed(StaticMemoryPolicy):
 
 
 class ReusableAfterRemoval(StaticMemoryPolicy):
-    """Lets a pod with the uid of a removed pod reuse its memory.
+    """Lets a pod reuse the memory of a removed pod that had the same uid.
 
     The memory of a removed pod's init containers stays reusable until another pod is admitted. If a
     pod with the same UID arrives first, it gets this memory without a reservation, and other

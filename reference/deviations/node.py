@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class EndedInitServed(Readmission):
-    """Allocates for init containers that have ended.
+    """Allocates resources to init containers that have ended.
 
     After a restart, a readmitted pod is allocated CPUs and memory for init containers that
     completed long ago. If these resources are not free, the running pod is refused.

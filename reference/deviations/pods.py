@@ -1,4 +1,4 @@
-"""Deviations in reading the resources of pods and limiting them."""
+"""Deviations in how pods' resources are read and limited."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DefaultsBesideLimits(PodRules):
     """Fills in only pod-level requests, and only if there are pod-level limits.
 
     Missing pod-level requests get defaults only if the pod has pod-level limits. Missing limits get
-    none.
+    no defaults.
     """
 
     deviation = UndocumentedBehaviour("pod-level-defaults-beside-limits", between("1.30", "1.36"))

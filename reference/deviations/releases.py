@@ -1,8 +1,8 @@
 """The differences between Kubernetes releases, as data.
 
 A release consists of its feature gates, its policy options, the formats of its files, and its
-deviations from the rules. Only this table knows releases; no other code compares version numbers.
-Feature gates, its largest part, are in a data file with a column for each release.
+deviations from the rules. Only this table knows about releases; no other code compares version
+numbers. Feature gates, its largest part, are in a data file with a column for each release.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Release:
     Attributes:
         version: the minor release.
         gates: its feature gates by name.
-        gates_refused: the beginning of the refusal of feature gates. It is empty if the kubelet
-            panics instead.
+        gates_refused: the beginning of the message if feature gates are refused. It is empty if the
+            kubelet panics instead.
         cpu_options: the static CPU Manager policy's options, with their maturity.
         topology_options: the Topology Manager policies' options, with their maturity.
         hidden_topology_option: the message for a Topology Manager option whose maturity level is
@@ -59,8 +59,7 @@ class Release:
         unknown_fields: configuration fields that the release does not have and ignores.
         reserves_exactly: whether CPU reservations are exact, not rounded to thousandths.
         pod_level, pod_level_without_gate: the effect of pod-level resources with the
-        ``PodLevelResources``
-            gate on, and off.
+            ``PodLevelResources`` gate on, and with it off.
         cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
             checkpoints.
         under_gates: the attributes that each of these gates changes if it is on, nested for
@@ -69,8 +68,8 @@ class Release:
         reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs even with
             the ``none`` policy, and refuses to start if it cannot.
         no_cpu: the beginning of discovery's error for a tree without CPUs.
-        flag_words: replacements of words in errors about flags.
-        single_pair_flags: flags with a single pair that can have several in other releases.
+        flag_words: words to replace in errors about flags, and their replacements.
+        single_pair_flags: flags that accept only one pair, but several pairs in other releases.
         deviations: the classes that override rules.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
@@ -118,7 +117,7 @@ class Release:
         """Returns whether each of the release's feature gates is on in a configuration.
 
         Raises:
-            GateError: as for `numaproof.reference.config.gates.enabled_gates`.
+            GateError: see `numaproof.reference.config.gates.enabled_gates`.
         """
         return gates.enabled_gates(decoded_config, self.gates)
 
@@ -150,8 +149,8 @@ def _apply_changes(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
 
 @cache
 def with_deviations(rule: type, deviations: tuple[type, ...]) -> type:
-    """Returns the class of a rule with those deviations that override it."""
-    # An override precedes the overrides that it builds on, like a class precedes its bases.
+    """Returns the class of a rule with the deviations that override the rule."""
+    # An override precedes the overrides that it builds on, as a class precedes its bases.
     overrides = [one for one in reversed(deviations) if issubclass(rule, _base_rule(one))]
     return _compose_rule((*overrides, rule)) if overrides else rule
 
@@ -179,7 +178,7 @@ _TOPOLOGY_OPTIONS = {
     "prefer-closest-numa-nodes": "bbssssss",
     "max-allowable-numa-nodes": ".bbbbsss",
 }
-"""The maturity of each option in 1.30 to 1.37 as a letter; a dot if it does not exist yet."""
+"""The maturity of each option in 1.30 to 1.37 as a letter; a dot means that it does not exist."""
 
 
 def _options(maturity_rows: Mapping[str, str], column: int) -> Mapping[str, Maturity]:
@@ -293,9 +292,9 @@ def release(
 
     Args:
         version: the minor release.
-        follows_docs: follow the documentation where kubelets of the release break it.
+        follows_docs: whether to follow the documentation where kubelets of the release break it.
         exceptions: names of defects for which `follows_docs` is inverted, and of changes to leave
-            out, for which the behaviour of the newest release applies.
+            out in favour of the newest release's behaviour.
 
     Raises:
         UnknownReleaseError: the table does not have the release.

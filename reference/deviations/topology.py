@@ -21,7 +21,7 @@ _CLOSEST = (
 
 
 class DistancesByPosition(Distances):
-    """Looks up distances as if the ids of nodes had no gaps.
+    """Looks up distances as if node ids had no gaps.
 
     On machines whose node IDs have gaps, distances are looked up by ID in a list ordered by
     position, so node sets are compared by the distances of other nodes.
@@ -39,14 +39,14 @@ class DistancesByPosition(Distances):
 
     @property
     def by_table_alone(self) -> bool:
-        """Only if no distances are misread; otherwise, ids make nodes different."""
+        """True only if no distances are misread; otherwise, node ids also matter."""
         return self.misread_table is None
 
     def sort_sets(self, sets: Collection[int]) -> list[int]:
         """Sorts sets by the misread distances.
 
-        If the kubelet finds no distances for some node, it panics; then the correct distances are
-        used.
+        If the kubelet finds no distances for some node, it panics; the reference then uses the
+        correct distances.
         """
         misread = self.misread_table
         if misread is None or any(nodes & ~NUMASet(misread).mask for nodes in sets):

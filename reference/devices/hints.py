@@ -38,7 +38,7 @@ class DeviceNeed(NamedTuple):
 class DeviceHints:
     """Computes hints on a machine with the NUMA nodes `nodes`, in the machine's order.
 
-    Hints are by resource: None means no preference, and an empty list that the resource is
+    Hints are by resource: None means no preference; an empty list means that the resource is
     unavailable. Stale allocations must be removed from a state first.
     """
 
@@ -107,7 +107,7 @@ class DeviceHints:
     def candidate_nodes(self, near: Iterable[int]) -> tuple[int, ...]:
         """The nodes that hints may name: nodes near any device, in ascending order.
 
-        If there are none, all nodes of the machine.
+        If there are no such nodes, hints may name any node of the machine.
 
         Requirements: DEV-HINT-003, TOPO-OPT-011.
         """

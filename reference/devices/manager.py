@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DeviceManager(Manager[DeviceState]):
     """The Device Manager.
 
-    `first_choice` are the devices, by container and resource, to choose among equally good ones.
+    `first_choice` has, by container and resource, the devices to prefer among equally good ones.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class DeviceManager(Manager[DeviceState]):
             self._state_to_save = self.state
 
     def near(self, affinity: TopologyHint) -> Near:
-        """The nodes on which to allocate devices, the same for reusable and free ones."""
+        """The nodes on which to allocate devices: the same for reusable and for free devices."""
         return Near(affinity.nodes, affinity.nodes)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:

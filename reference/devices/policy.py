@@ -49,7 +49,7 @@ class DeviceRequest(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Masks of the NUMA nodes on which free and reusable devices should be."""
+    """Masks of the NUMA nodes from which free and reusable devices should be taken."""
 
     free: int = ANYWHERE
     reusable: int = ANYWHERE
@@ -58,8 +58,8 @@ class Near(NamedTuple):
 class DeviceError(AllocationError):
     """Devices cannot be allocated.
 
-    `state` is the state after the failure: the container keeps devices that it already got until
-    its pod leaves the node.
+    `state` is the state after the failure: the container keeps the devices that it was already
+    given until its pod leaves the node.
     """
 
     def __init__(self, message: str, state: DeviceState) -> None:
@@ -115,7 +115,7 @@ def allocate(
 def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) -> DeviceState:
     """Allocates a container's devices of one resource.
 
-    The container keeps devices that it holds. Devices that its pod can reuse come first.
+    The container keeps devices that it already holds. Devices that its pod can reuse come first.
 
     Raises:
         DeviceError: the request changed, a device is unhealthy, or too few are available.
@@ -176,9 +176,10 @@ def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]
 def by_affinity(
     state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: int
 ) -> list[str]:
-    """Sorts devices: first those on nodes of the affinity, then all others.
+    """Sorts devices: first those on the affinity's nodes, then all others.
 
-    In both groups, devices that the plugin prefers come first, and devices without a node last.
+    In both groups, devices that the plugin prefers come first, and devices without a node come
+    last.
 
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """

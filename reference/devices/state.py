@@ -26,7 +26,7 @@ _EMPTY: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
 class ReusableDevices(NamedTuple):
-    """Devices of a pod's ended init containers, which its next containers can reuse.
+    """Devices of a pod's ended init containers, which the pod's next containers can reuse.
 
     They are kept only for the pod of the last allocation.
     """
@@ -45,9 +45,9 @@ _NO_REUSE = ReusableDevices()
 class Devices:
     """A plugin's last report for its resource.
 
-    `nodes` maps each device's id to its NUMA nodes: None if the plugin reports no topology, 0 if it
-    reports a topology without nodes. `preferred` are the ids in the plugin's preferred allocation,
-    in order. A resource has no devices after a restart until its plugin reports again.
+    `nodes` maps each device's id to its NUMA nodes: None if the plugin reports no topology, or 0 if
+    it reports a topology without nodes. `preferred` are the ids in the plugin's preferred
+    allocation, in order. A resource has no devices after a restart until its plugin reports again.
     """
 
     nodes: Mapping[str, int | None] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Devices:
 class DeviceState:
     """The reported devices, the devices that containers hold, and the allocated devices.
 
-    `lists` and `allocated_devices` are by resource, `held_devices` by container.
+    `lists` and `allocated_devices` are keyed by resource; `held_devices` is keyed by container.
 
     `allocated_devices` is recomputed from `held_devices` when a pod is released. In the meantime,
     it may include devices that no container holds.
@@ -96,7 +96,7 @@ class DeviceState:
         return replace(self, lists=known)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Yields every pod that holds devices, including those of ended containers."""
+        """Yields every pod that holds devices, including devices of ended containers."""
         for uid in self.held_devices:
             yield uid, ""
 

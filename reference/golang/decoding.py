@@ -1,8 +1,8 @@
 """Decodes JSON like Go's ``encoding/json``, including its error messages.
 
 The syntax of the whole text is checked first. Then values are stored in fields, whose names are
-matched regardless of case. The first value of a wrong type is reported after all others are stored.
-An error from a type with its own decoder ends decoding immediately.
+matched regardless of case. The first value of the wrong type is reported after all others have been
+stored. An error from a type with its own decoder ends decoding immediately.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Unsigned:
-    """A JSON number without sign or fraction below 2**64."""
+    """A JSON number below 2**64 without a sign or fraction."""
 
     go: str = "uint64"
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A JSON number without fraction that fits in `bits` bits, including the sign."""
+    """A JSON number without a fraction that fits in `bits` bits, including the sign."""
 
     go: str = "int"
     bits: int = 64
@@ -48,7 +48,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """A type with its own decoder, `read`, which gets a value that `parse` returned.
+    """A type with its own decoder, `read`, which takes a value that `parse` returned.
 
     A ValueError from `read` ends decoding; a TypeError means that the value has the wrong type.
     """
@@ -100,7 +100,7 @@ Kind = Text | Unsigned | Signed | Boolean | Custom | Map | Array | Fields
 
 
 def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
-    """Decodes as much as possible; returns the value and the error, empty if there is none."""
+    """Decodes as much as possible; returns the value, and the error or an empty string."""
     try:
         tree = parse(data)
     except GoJSONError as error:
@@ -109,7 +109,7 @@ def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
 
 
 def convert(value: Any, kind: Kind) -> tuple[Any, str]:
-    """Decodes plain Python values like `decode_partly`."""
+    """Decodes plain Python values as `decode_partly` decodes JSON."""
     return _decode_tree(_tree(value), kind)
 
 
@@ -133,7 +133,7 @@ def _tree(value: Any) -> Any:
 
 
 class _Store:
-    """Stores a parsed text in fields, and keeps the error that aborted it, or else the first."""
+    """Stores a parsed text in fields, and keeps the error that aborted it, else the first error."""
 
     def __init__(self) -> None:
         self.error = ""

@@ -94,7 +94,7 @@ def _part_nanoseconds(text: str, whole: int, fraction: str, unit: str) -> int:
 
 
 def _quote(text: str) -> str:
-    """Quotes a text like Go's package ``time``: non-ASCII characters byte by byte."""
+    """Quotes a text like Go's package ``time``, which escapes non-ASCII characters byte by byte."""
     quoted = ""
     for character in text:
         if character < " " or character > "\x7f":

@@ -28,7 +28,7 @@ class Number:
 
 
 class Pairs(tuple[tuple[str, Any], ...]):
-    """An object's fields in order, repeated names included."""
+    """An object's fields in order, including repeated names."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ class Pairs(tuple[tuple[str, Any], ...]):
 def parse(data: bytes) -> Any:
     """Parses a JSON text.
 
-    Objects become `Pairs` and numbers `Number`; the other types are Python's.
+    Objects become `Pairs`, and numbers become `Number`; the other types are Python's.
 
     Raises:
         GoJSONError: the text is not JSON.
@@ -82,7 +82,7 @@ class _Scanner:
         raise GoJSONError(f"invalid character {_quote_character(self.text[self.at])} {where}")
 
     def fail_within(self, where: str) -> NoReturn:
-        """Fails inside a token; Go reports the end of the text as a space there."""
+        """Fails inside a token, where Go reports the end of the text as a space."""
         if self.at >= len(self.text):
             raise GoJSONError(f"invalid character ' ' {where}")
         self.fail(where)

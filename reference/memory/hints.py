@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def for_container(
     policy: StaticMemoryPolicy, state: MemoryState, pod: Pod, container: PodContainer
 ) -> Resources:
-    """Returns the hints for one container; empty if it has no preference."""
+    """Returns the hints for one container, or no hints if it has no preference."""
     if not policies.is_served(pod):
         return {}
     try:
@@ -44,9 +44,9 @@ def for_container(
 
 
 def for_pod(policy: StaticMemoryPolicy, state: MemoryState, pod: Pod) -> Resources:
-    """Returns the hints for the pod as a whole; empty if it has no preference.
+    """Returns the hints for the pod as a whole, or no hints if it has no preference.
 
-    If a container already has memory, only its nodes are hints.
+    If a container already has memory, only that memory's nodes are hints.
     """
     if not policies.is_served(pod):
         return {}
@@ -80,7 +80,7 @@ def calculate_hints(state: MemoryState, uid: str, amounts: Mapping[str, int]) ->
 
 
 def regenerate_hints(blocks: Blocks, amounts: Mapping[str, int]) -> Resources:
-    """Returns the nodes of allocated memory as hints; empty if the amounts differ.
+    """Returns the nodes of allocated memory as hints, or no hints if the amounts differ.
 
     Requirements: MEM-HINT-007, MEM-RESTART-004, TOPO-RESTART-001.
     """

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 class RestoreError(Exception):
-    """The restored state does not fit the machine and the reservation."""
+    """The restored state does not fit the machine or the reservation."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticMemoryPolicy(Readmission):
-    """The static policy on a machine; `empty` has its nodes without allocations."""
+    """The static policy on a machine; `empty` has the machine's nodes without allocations."""
 
     empty: Mapping[int, NodeMemory]
 
@@ -85,7 +85,7 @@ class StaticMemoryPolicy(Readmission):
         container: PodContainer,
         affinity: TopologyHint,
     ) -> MemoryState:
-        """Allocates the container's memory, unless it has it.
+        """Allocates the container's memory, unless the container already has it.
 
         `affinity` is the Topology Manager's hint for the container.
 
@@ -198,7 +198,7 @@ class StaticMemoryPolicy(Readmission):
         return chosen.nodes
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        """Whether one of the nodes is in use alone, or together with other nodes.
+        """Whether one of the nodes is already used with a set of nodes other than `nodes`.
 
         Requirements: MEM-ERROR-005, MEM-GROUP-001.
         """
@@ -211,7 +211,7 @@ class StaticMemoryPolicy(Readmission):
         """Returns the initial state, given the state in the checkpoint file.
 
         Raises:
-            RestoreError: the checkpoint does not fit the machine and the reservation.
+            RestoreError: the checkpoint does not fit the machine or the reservation.
 
         Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-010, MEM-RESTART-001, MEM-RESTART-005.
         """
@@ -240,7 +240,7 @@ class StaticMemoryPolicy(Readmission):
         return state
 
     def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-        """Whether the machine in the checkpoint is the `expected` one with its allocations."""
+        """Whether the machine in the checkpoint, with its allocations, is the `expected` one."""
         return same_memory(real, expected)
 
 
@@ -281,7 +281,7 @@ def _blocks(nodes: int, amounts: Amounts) -> Blocks:
 def update_reuse(
     reuse: ReusableMemory, pod: Pod, container: PodContainer, blocks: Blocks
 ) -> ReusableMemory:
-    """Returns the reusable memory after a container got these blocks.
+    """Returns the reusable memory once a container has these blocks.
 
     Requirements: MEM-INIT-001, MEM-INIT-005.
     """

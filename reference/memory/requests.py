@@ -1,4 +1,4 @@
-"""The memory that containers, and pods as a whole, request of each type."""
+"""The amount of memory of each type that containers, and pods as a whole, request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_budget(pod: Pod, whole: Amounts) -> None:
 
 
 def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
-    """Returns the memory that each container may use out of the pod's, by name."""
+    """Returns how much of the pod's memory each container may use, by container name."""
     left = dict(whole)
     found: dict[str, Amounts] = {}
     for container in pod.containers:
@@ -72,7 +72,7 @@ def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
 
 
 def peak(pod: Pod) -> Amounts:
-    """Returns the pod-level requests of each memory type, or else the containers' peak.
+    """Returns the pod-level requests for each memory type, or else the containers' peak.
 
     Raises:
         AllocationError: an amount is not an integer according to the API machinery.

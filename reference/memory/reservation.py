@@ -61,7 +61,7 @@ def check_sums(config: Config, machine: MachineInfo) -> None:
     """Checks that the nodes' reservations add up to the reservation for Node Allocatable.
 
     Raises:
-        ReservationError: they do not, for some memory type.
+        ReservationError: for some memory type, they do not.
 
     Requirements: MEM-ERROR-003, MEM-RESERVE-002, MEM-RESERVE-005, MEM-RESERVE-008, MEM-RESERVE-011.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Block(NamedTuple):
-    """An amount of one memory type, allocated on a set of nodes together."""
+    """An amount of one memory type, allocated jointly on a set of nodes."""
 
     nodes: int
     kind: str
@@ -94,7 +94,7 @@ class MemoryState:
     reuse: ReusableMemory = _NO_REUSE
 
     def __iter__(self) -> Iterator[tuple[str, str, Blocks]]:
-        """Yields every container with blocks: pod uid, container name, blocks."""
+        """Yields every container with blocks: pod uid, container name and blocks."""
         for uid, containers in self.entries.items():
             for name, blocks in containers.items():
                 yield uid, name, blocks
@@ -188,9 +188,9 @@ def reserve_block(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> N
 
 
 def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
-    """Releases up to `size` bytes of a block on a node and returns the number released.
+    """Releases up to `size` bytes of a block on a node and returns how many were released.
 
-    A node leaves its group with its last block.
+    A node leaves its group when its last block is released.
 
     Requirements: MEM-GROUP-006.
     """
@@ -205,7 +205,7 @@ def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
 
 
 def same_memory(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-    """Whether two machines have the same memory, in use by the same groups to the same extent.
+    """Whether two machines have the same memory, used by the same groups to the same extent.
 
     Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-011, MEM-RESTART-006, MEM-RESTART-007.
     """

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class EmptySharedPoolError(AdmissionError):
-    """No resources are left for containers without their own; the text is the kubelet's."""
+    """No resources are left for containers without any of their own; the text is the kubelet's."""
 
     def __init__(self, message: str) -> None:
         super().__init__("EmptyPodSharedPoolError", message)
 
 
 _ALSO_CALLED = {"cpu": ("cpus", "cpus")}
-"""The kubelet's words for a resource that containers lack, and for a resource used up."""
+"""The kubelet's words for a resource that containers lack, and for one that is used up."""
 
 
 def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None:

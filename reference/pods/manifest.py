@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def read_pod(
     manifest: Mapping[str, Any], level: PodLevel = "ignored", rules: type[PodRules] = PodRules
 ) -> Pod:
-    """Reads a v1.Pod manifest; `level` is how its pod-level resources are used.
+    """Reads a v1.Pod manifest; `level` says how its pod-level resources are used.
 
     Raises:
-        PodError: a field that the managers need is missing or of the wrong type.
+        PodError: a field that the managers need is missing or has the wrong type.
 
     Requirements: CPU-INIT-001, CPU-NONE-003, CPU-STATIC-017, CPU-STATIC-024, NODE-PODLEVEL-001,
     NODE-PODLEVEL-002, NODE-PODLEVEL-004, NODE-PODLEVEL-009, NODE-PODLEVEL-019.
@@ -65,7 +65,7 @@ def read_container(item: Any, where: str, *, init: bool) -> PodContainer:
     """Reads a container from an entry of the manifest at `where`.
 
     Raises:
-        PodError: a field that the managers need is missing or of the wrong type.
+        PodError: a field that the managers need is missing or has the wrong type.
 
     Requirements: CPU-EXAMPLE-006, CPU-INIT-001, CPU-INIT-004.
     """

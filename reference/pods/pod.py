@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class PodError(ValueError):
-    """A manifest is not a pod, or a pod does not have a requested part; the text names it."""
+    """A manifest is not a pod, or a pod lacks a requested part, which the text names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod: its containers in starting order, init containers first, and its QoS class.
 
-    With `shared_pool`, all containers run in the shared pool, whatever they request. `budget` has
-    the pod-level requests by resource name, or is None if the managers do not support them.
+    If `shared_pool` is true, all containers run in the shared pool, whatever they request. `budget`
+    has the pod-level requests by resource name, or is None if the managers do not support them.
     `limits` are the pod-level limits.
     """
 
@@ -47,7 +47,7 @@ class Pod:
         raise PodError(f"pod {self.uid!r} has no container {name!r}")
 
     def exclusive_cpus(self, container: PodContainer) -> int:
-        """Returns the number of exclusive CPUs for the container, 0 if it runs in the shared pool.
+        """Returns the container's number of exclusive CPUs, or 0 if it runs in the shared pool.
 
         Only containers of Guaranteed pods that request a whole number of CPUs get exclusive CPUs
         (Kubernetes documentation, "Static policy").
@@ -61,7 +61,7 @@ class Pod:
     def peak_exclusive_cpus(self) -> int:
         """Returns the highest number of exclusive CPUs that the pod needs at any one time.
 
-        For a pod with a budget, this is the budget's number of CPUs if it is whole.
+        If the pod has a budget, this is the budget's number of CPUs, if that is a whole number.
 
         Requirements: CPU-HINT-012, CPU-HINT-013, NODE-PODLEVEL-012.
         """
@@ -81,7 +81,7 @@ class Pod:
         return self.budget is not None and qos.class_of((container,)) != "Guaranteed"
 
     def cpu_limit(self, container: PodContainer) -> Fraction:
-        """Returns the CPU limit of the container, 0 for no limit.
+        """Returns the container's CPU limit, or 0 if it has none.
 
         The pod-level limit applies to containers without a limit of their own.
         """

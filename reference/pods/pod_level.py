@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PodLevel = Literal["ignored", "QoS class", "shared pool", "shared pool alone", "budget"]
 """The effect of pod-level resources.
 
-``ignored``: none. ``QoS class``: they decide the pod's QoS class. ``shared pool``: in addition, its
-containers get no exclusive CPUs and no pinned memory. ``shared pool alone``: only the latter.
+``ignored``: none. ``QoS class``: they decide the pod's QoS class. ``shared pool``: in addition, the
+pod's containers get no exclusive CPUs and no pinned memory. ``shared pool alone``: only the latter.
 ``budget``: they decide the QoS class, and the managers allocate them for the containers to share.
 """
 
@@ -92,7 +92,7 @@ def missing_pages(
 
 
 def requested_together(members: tuple[PodContainer, ...]) -> dict[str, str]:
-    """The containers' combined requests for CPU and memory, if any container has them."""
+    """The containers' combined requests for CPU and memory, if any container has any."""
     return {
         resource: _together(members, partial(_request, resource))
         for resource in qos.RESOURCES

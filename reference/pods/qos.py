@@ -24,8 +24,8 @@ RESOURCES = ("cpu", "memory")
 def class_of(containers: tuple[PodContainer, ...]) -> QoSClass:
     """Returns the QoS class of a pod with these containers.
 
-    Guaranteed: every container has CPU and memory limits and equal requests. BestEffort: no
-    container has requests or limits for either. Burstable: all other pods.
+    Guaranteed: every container has CPU and memory limits, and requests equal to them. BestEffort:
+    no container has CPU or memory requests or limits. Burstable: all other pods.
 
     Requirements: CPU-STATIC-016, CPU-STATIC-026, MEM-INIT-006.
     """

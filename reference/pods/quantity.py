@@ -1,7 +1,7 @@
-"""Kubernetes quantities: ``1500m``, ``2Gi``, ``1e3`` (Kubernetes API conventions, "Quantity").
+"""Kubernetes quantities, such as ``1500m`` or ``2Gi`` (Kubernetes API conventions, "Quantity").
 
 A quantity is a decimal number with a suffix, kept as an exact fraction. The kubelet uses it as a
-whole number or in thousandths, both rounded up.
+whole number or in thousandths, rounded up in both cases.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parse(text: str | float) -> Fraction:
 
     Raises:
         QuantityError: the text is not a quantity.
-        UnsupportedError: the quantity is too long or its exponent too large.
+        UnsupportedError: the quantity is too long, or its exponent is too large.
 
     Requirements: CPU-CONFIG-015, MEM-STATIC-006.
     """
@@ -82,7 +82,7 @@ def milli_value(text: str | float) -> int:
 
 
 def whole_cpus(text: str | float) -> int | None:
-    """Returns the quantity as a number of CPUs, or None if it is fractional in thousandths.
+    """Returns the quantity as a number of CPUs, or None if, in thousandths, it is not whole.
 
     Requirements: CPU-STATIC-005.
     """
@@ -100,7 +100,7 @@ _BINARY_DIGITS = 14
 
 
 def exact(text: str | float) -> int | None:
-    """Returns the quantity as an integer, or None where the API machinery refuses.
+    """Returns the quantity as an integer, or None if the API machinery refuses to convert it.
 
     The API machinery stores some quantities as decimals: fractions, numbers with a binary suffix
     and a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`.)
@@ -137,7 +137,7 @@ def canonical(number: Fraction | int, style: Style) -> str:
     """Formats a number canonically: with the largest suffix that leaves a whole number.
 
     Numbers below 1Ki and fractions have no binary form. (Kubernetes API, `resource.Quantity`,
-    "Before serializing, Quantity will be put in canonical form".) Decimal numbers from 10**21
+    "Before serializing, Quantity will be put in canonical form".) Decimal numbers of 10**21 or more
     have no suffix.
     """
     left = Fraction(number)

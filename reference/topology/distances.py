@@ -17,7 +17,7 @@ UNREACHABLE = 255
 """The distance between nodes if the machine reports none (ACPI specification, SLIT)."""
 
 Table = Mapping[int, Mapping[int, int]]
-"""Distances, by the two nodes."""
+"""The distance between two nodes, by their ids."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Distances:
 
     @property
     def by_table_alone(self) -> bool:
-        """Whether `sort_sets` compares two sets only by `table` and by their ids.
+        """Whether `sort_sets` compares two sets only by `table` and by node ids.
 
-        If so, the search does less work: it can compare two sets without the others, and nodes with
-        the same distances to all others are interchangeable.
+        If so, the search does less work: it can compare two sets without looking at the others, and
+        nodes with the same distances to all others are interchangeable.
         """
         return True
 
@@ -63,7 +63,7 @@ class Distances:
 
 
 def average(nodes: int, table: Table) -> float:
-    """The average distance between all pairs of a set's nodes, including each node to itself.
+    """The average distance over all pairs of a set's nodes, including each node with itself.
 
     Requirements: TOPO-OPT-007.
     """

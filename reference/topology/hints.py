@@ -1,11 +1,11 @@
-"""Topology hints: the sets of NUMA nodes that can satisfy a request, and which are preferred.
+"""Topology hints: the sets of NUMA nodes that can satisfy a request, and whether each is preferred.
 
 A provider (the CPU, Memory or Device Manager) describes its demand on a set of nodes. The hints are
 all sets that meet the demand with the resources that are free now. A hint is preferred if no
 smaller set would meet the demand on an empty machine. (Kubernetes documentation, "Topology Manager:
 how it works"; kubelet, generateCPUTopologyHints and its counterparts in the other managers.)
 
-This module is the definition, which enumerates all sets of nodes. For machines with too many nodes,
+This module is the definition: it enumerates all sets of nodes. For machines with too many nodes,
 `numaproof.reference.topology.search.evaluation` computes the same answers.
 
 Sets of NUMA nodes are bit masks in this module.
@@ -27,7 +27,7 @@ ANYWHERE = -1
 class TopologyHint(NamedTuple):
     """A non-empty set of nodes, and whether the provider prefers it.
 
-    Also represents an affinity, the merged hint by which containers are placed.
+    It also represents an affinity, the merged hint by which containers are placed.
     """
 
     nodes: int
@@ -72,7 +72,7 @@ class Need:
         return _near(self.free, nodes) + reusable
 
     def met_on(self, nodes: int) -> bool:
-        """Whether a set of nodes has enough, where reuse cannot exceed the set's total."""
+        """Whether a set of nodes has enough now and, if supplies are reusable, also in total."""
         if self.free_on(nodes) < self.amount:
             return False
         return not self.reusable or self.total_on(nodes) >= self.amount
@@ -88,10 +88,10 @@ class Demand:
     Attributes:
         nodes: the ids of the nodes to form sets from, in the provider's order.
         needs: resources that the set must have enough of.
-        touching: sets of nodes; the set must include a node of each, because it has resources that
-            the request must reuse.
-        cells: for nodes in use, the group of nodes that each is used with. A set that includes such
-            a node must be this group.
+        touching: sets of nodes with resources that the request must reuse; the set must include a
+            node of each of them.
+        cells: for each node in use, the group of nodes that it is used with. A set that includes
+            such a node must equal its group.
         sockets: the nodes of each socket, if sockets decide which hints are preferred.
         per_socket: the number of nodes per socket, if `sockets` is set.
     """
@@ -104,7 +104,7 @@ class Demand:
     per_socket: int = 0
 
     def met_by(self, nodes: int) -> bool:
-        """Whether a set of nodes is a hint: it meets the demand with the free resources.
+        """Whether a set of nodes is a hint, that is, meets the demand with the free resources.
 
         Requirements: DEV-INIT-001, MEM-HUGE-004.
         """
@@ -184,7 +184,7 @@ def satisfiable(demand: Demand) -> bool:
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
-    """The best hint that includes `containing`: preferred, then few nodes, then low ids.
+    """The best hint that includes `containing`: preferred, then fewest nodes, then lowest ids.
 
     Requirements: MEM-STATIC-008.
     """

@@ -1,12 +1,12 @@
 """Merging topology hints into one set of NUMA nodes for all resources of a request.
 
-A result combines one hint of each resource: it is the intersection of their nodes and the machine's
-nodes. It is preferred if all of its hints are preferred and name the same nodes. The merged hint is
-the best result with at least one node. (Kubernetes documentation, "Topology Manager: how it works",
-and, for details that it omits, kubelet, HintMerger.)
+A result combines one hint for each resource: it is the intersection of their nodes and the
+machine's nodes. It is preferred if all of its hints are preferred and name the same nodes. The
+merged hint is the best result with at least one node. (Kubernetes documentation, "Topology Manager:
+how it works", and, for details that it omits, kubelet, HintMerger.)
 
-This module is the definition, which enumerates all results. If there are too many,
-`numaproof.reference.topology.search.evaluation` finds the same winner.
+This module is the definition: it enumerates all results. If there are too many,
+`numaproof.reference.topology.search.evaluation` finds the same best result.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -33,7 +33,7 @@ IMPOSSIBLE = (TopologyHint(ANYWHERE, preferred=False),)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules by which a policy merges.
+    """The rules by which a policy merges hints.
 
     Attributes:
         nodes: all nodes of the machine.
@@ -72,10 +72,10 @@ class Rules:
         return max((min(of_one) for of_one in sizes if of_one), default=0)
 
     def rank(self, result: TopologyHint, target: int) -> tuple[bool, int]:
-        """The sort key of a result, lower is better; results can tie.
+        """The sort key of a result (lower is better); results can tie.
 
-        Preferred results come first, fewer nodes before more. Next are results with exactly
-        `target` nodes, then smaller ones, largest first, then larger ones, smallest first.
+        Preferred results come first, in ascending order of size. Next come results with exactly
+        `target` nodes, then smaller ones (largest first), then larger ones (smallest first).
 
         Requirements: TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-009, TOPO-OPT-018.
         """
@@ -85,7 +85,7 @@ class Rules:
         return True, target - size
 
     def sort_tied(self, tied_sets: Collection[int]) -> list[int]:
-        """Sorts results of equal rank, best first: by distance if the policy does, then by low ids.
+        """Sorts results of equal rank, best first: by distance if the policy uses it, then by id.
 
         Requirements: TOPO-MERGE-008, TOPO-OPT-002, TOPO-OPT-005.
         """
@@ -93,7 +93,7 @@ class Rules:
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
-    """Returns the best result, or all nodes of the machine, not preferred, if there are no results.
+    """Returns the best result; if there is none, all nodes of the machine (not preferred).
 
     Requirements: TOPO-MERGE-002, TOPO-MERGE-007, TOPO-MERGE-010.
     """
@@ -123,7 +123,7 @@ def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
 class _Partial(NamedTuple):
     """The result of merging some of the hints.
 
-    `common_nodes` are the nodes that all hints name: ANYWHERE if no hint names any, None if hints
+    `common_nodes` are the nodes that all hints name: ANYWHERE if no hint names any, None if they
     differ.
     """
 

@@ -38,7 +38,7 @@ class TopologyOptions:
 
 
 def check_gate(policy_options: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
-    """Checks the feature gate for options, as the kubelet does with its configuration.
+    """Checks the feature gate for policy options, as the kubelet does with its configuration.
 
     `policy_options` is None if the configuration does not have the field; an empty mapping counts
     as options.
@@ -64,9 +64,9 @@ def parse(
 ) -> TopologyOptions:
     """Reads the configured options; `available` maps the release's options to their maturity.
 
-    With `gates` None, all maturity levels are enabled. `hidden_message` is a template for
-    `check_available`. Of several invalid options, the first by name is reported; the kubelet
-    reports any.
+    If `gates` is None, all maturity levels are enabled. `hidden_message` is a template for
+    `check_available`. If several options are invalid, the first by name is reported; the kubelet
+    reports any one of them.
 
     Raises:
         OptionError: an option is unknown or disabled, or its value is invalid.
@@ -108,7 +108,7 @@ def read_most_nodes(text: str) -> int:
     """Reads the maximum number of NUMA nodes on a machine.
 
     Raises:
-        OptionError: it is not an integer, or below `DEFAULT_MAX_ALLOWABLE_NUMA_NODES`.
+        OptionError: the value is not an integer, or is below `DEFAULT_MAX_ALLOWABLE_NUMA_NODES`.
 
     Requirements: TOPO-ERROR-007, TOPO-ERROR-008.
     """

@@ -43,13 +43,14 @@ def admit(
 ) -> None:
     """Allocates each container's resources in turn, aligned with the merged hints.
 
-    With the ``pod`` scope, a pod with pod-level resources gets these as a whole.
+    With the ``pod`` scope, a pod with pod-level resources gets its resources as a whole.
 
     `policy` is None for the ``none`` policy, which needs no hints. `keep` receives each container's
     affinity before anything is allocated for it, so that other managers can look it up.
 
     Raises:
-        AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate.
+        AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate
+            resources.
         UnsupportedError: hints would have to name nodes with negative ids, which make kubelets
             panic and which the protocol cannot express.
 

@@ -2,5 +2,5 @@
 
 `reading` finds runs, as events or as board data; `digest` turns events into compact `data`;
 `standing` combines runs and compares implementations; `views` prepares values for the templates;
-`site` writes the website. The same runs give the same bytes, in any order.
+`site` writes the website. The same runs produce the same bytes, whatever their order.
 """

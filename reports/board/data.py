@@ -1,7 +1,7 @@
-"""Board data: a compact summary of a run, about a thousandth of the size of its events.
+"""Board data: a compact summary of a run, about a thousandth the size of its events.
 
 A file of board data is a JSON object tagged ``numaproof board``. It contains requirements, runs or
-both. Several files are combined.
+both. Several files can be combined.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _KIND = re.compile(rf"({'|'.join(WORDED)})\s*:\s*", re.IGNORECASE)
 
 
 def kind_of(reason: str) -> tuple[Kind, str]:
-    """Returns the kind of a known failure, and its reason without the prefix for the kind."""
+    """Returns the kind of a known failure, and its reason without the kind prefix."""
     found = _KIND.match(reason)
     if found is None:
         return "known failure", reason
@@ -95,10 +95,10 @@ class MachineSize(_Compact, frozen=True):
 
 
 class FoundIn(_Compact, frozen=True):
-    """A case that shows a finding with one cause, and the machines on which it does.
+    """A case that shows one cause of a finding, and the machines on which it does so.
 
     `requirements` lists the violated requirements, `signature` identifies the cause, and
-    `discovers` is whether the case tests discovery.
+    `discovers` indicates whether the case tests discovery.
     """
 
     case: Name
@@ -140,9 +140,9 @@ class RunData(_Compact, frozen=True):
     """A run of an implementation for one release and level.
 
     `outcomes` counts case runs or, if `kind` is not ``check``, generated scenarios. `requirements`
-    counts the case runs that cite each requirement, `machines` those on each machine, `discovery`
-    those that test discovery on each machine. `gaps` explains why the run is incomplete.
-    `left_out` counts the findings that were dropped because there are too many.
+    counts case runs by cited requirement; `machines` counts them by machine. `discovery` counts
+    only those that test discovery, by machine. `gaps` explains why the run is incomplete.
+    `left_out` counts the findings that were dropped because there were too many.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -169,14 +169,14 @@ class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):
 
 
 def is_documented(requirement: ReportedRequirement) -> bool:
-    """Whether a requirement comes from a document; those of recordings do not."""
+    """Whether a requirement comes from a document rather than from recordings."""
     return bool(requirement.document) and requirement.area != _RECORDINGS
 
 
 def encode_board_data(
     runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()
 ) -> bytes:
-    """Encodes board data with a line for each run and requirement, for readable diffs."""
+    """Encodes board data with one line per run and requirement so that diffs are readable."""
     data = BoardData(VERSION, tuple(requirements), tuple(runs))
     lines = {
         "requirements": [msgspec.json.encode(one) for one in data.requirements],
@@ -197,7 +197,7 @@ def slug(text: str) -> str:
 
 
 def run_key(run: RunData) -> tuple[str, ...]:
-    """Returns the key of a run; a newer run replaces older ones with the same key."""
+    """Returns the key of a run; a newer run replaces older runs with the same key."""
     return run.author.name, run.author.version, run.kubernetes, run.level, run.kind
 
 

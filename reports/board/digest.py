@@ -1,4 +1,4 @@
-"""Digests the events of a run, or the journal of a campaign, into board data."""
+"""Condenses the events of a run, or the journal of a campaign, into board data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> data.RunData:
     Args:
         summary: the run, which must have a start event.
         folder: the name for an implementation that did not answer `hello`.
-        text_of: returns the file of a bundled case by id, or of a finding by file name.
+        text_of: returns the text of the case file, given a bundled case's id or a finding's file
+            name.
     """
     started = summary.start
     assert started is not None
@@ -148,7 +149,7 @@ def _findings(summary: Summary, text_of: CaseText) -> tuple[data.BoardFinding, .
 def _finding(
     kind: data.Kind, reason: str, groups: Sequence[FailureGroup], text_of: CaseText
 ) -> data.BoardFinding:
-    """Returns a finding of failures with the same reason; `groups` start with the largest."""
+    """Returns a finding for failures with the same reason; `groups` starts with the largest."""
     first = groups[0].first
     text = text_of(first.name or _file_name(first.file)) if kind != "expected" else ""
     played = not text and kind != "expected"
@@ -236,7 +237,7 @@ class _ConfigurationResults:
             self.scenarios.update(unit_end.outcomes)
 
     def divergences(self) -> Iterator[DivergenceFound]:
-        """Yields the shrunk divergences, then the first of each cause that was not shrunk."""
+        """Yields the shrunk divergences, then the first failure of each unshrunk cause."""
         yield from self.shrunk_divergences
         for signature, one in self.failed_scenarios.items():
             if signature not in self.shrunk_signatures:

@@ -24,7 +24,7 @@ class RequirementCounts(TypedDict):
 
 
 class BoardRow(TypedDict):
-    """The results of an implementation; `page` and `badge` are paths in the site."""
+    """The results of an implementation; `page` and `badge` are paths within the site."""
 
     name: str
     version: str

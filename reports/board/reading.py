@@ -41,8 +41,8 @@ _AnyLine = AnyEvent | CampaignPlanned | ScenarioFailed | UnitFinished
 class RunContext:
     """Data that events refer to but don't contain.
 
-    `requirements` is the registry. `case_text` returns the file of a bundled case by its id, or an
-    empty text for other ids.
+    `requirements` is the registry. `case_text` returns the text of the bundled case with a given
+    id, or an empty string if there is none.
     """
 
     requirements: tuple[ReportedRequirement, ...]
@@ -51,7 +51,7 @@ class RunContext:
 
 @dataclass
 class RunsRead:
-    """All runs read, and requirements that are not in the registry.
+    """All runs that were read, and requirements that are not in the registry.
 
     `report_runs` come from events, `data_runs` from board data.
     """
@@ -63,7 +63,7 @@ class RunsRead:
 
     @property
     def runs(self) -> tuple[RunData, ...]:
-        """The current runs. Reports replace older board data of the same run."""
+        """The current runs. Reports replace older board data for the same run."""
         over = self.superseded_runs
         reported = [run for run in self.report_runs if run not in over]
         new = {data.run_key(run) for run in reported}
@@ -89,7 +89,7 @@ class RunsRead:
 
     @property
     def requirements(self) -> tuple[ReportedRequirement, ...]:
-        """All requirements: first the registry's, in its order."""
+        """All requirements; those in the registry come first, in its order."""
         return (*self.context.requirements, *self.others)
 
     def add(self, requirements: Sequence[ReportedRequirement]) -> None:
@@ -132,7 +132,7 @@ _FIX = (
 
 
 def _sources(folder: Path) -> list[Path]:
-    """Finds the streams and board data files in a folder, recursively, in order."""
+    """Finds the event streams and board data files in a folder, recursively and in order."""
     found: list[Path] = []
     for number, (name, below, files) in enumerate(os.walk(folder, onerror=_refuse)):
         if number == _MAX_FOLDERS:
@@ -215,7 +215,7 @@ def _finding_text(folder: Path, name: str) -> str:
 
 
 def _events(path: Path) -> Iterator[_AnyLine]:
-    """Yields the events of a stream or journal, except for an incomplete last line."""
+    """Yields the events of a stream or journal; ignores an incomplete last line."""
     name = str(path)
     with door.open_regular(path, most=_EVENTS_BYTES) as file:
         for number, line in enumerate(door.lines(file, name), 1):
@@ -224,13 +224,13 @@ def _events(path: Path) -> Iterator[_AnyLine]:
             try:
                 event: _AnyLine = saved_events.decode(line, _AnyLine)  # type: ignore[arg-type]
             except codec.ProtocolError as error:
-                fix = f"expected an {EVENTS} of this version of numaproof; repeat the run"
+                fix = f"expected an {EVENTS} written by this version of numaproof; repeat the run"
                 raise DocumentError(name, number, "", f"not an event: {error}", fix) from None
             yield event
 
 
 class _AnyVersion(msgspec.Struct, frozen=True):
-    """The part that all versions of board data have."""
+    """The part that all versions of board data have in common."""
 
     data: str
 

@@ -50,7 +50,7 @@ _DISCOVERY: tuple[State, ...] = tuple(one for one in STATES if one != "expected"
 
 @dataclass(frozen=True)
 class Board:
-    """The content of a website."""
+    """The contents of a website."""
 
     implementations: tuple[BoardImplementation, ...]
     requirements: tuple[ReportedRequirement, ...]
@@ -63,12 +63,12 @@ class Board:
 
     @property
     def own_findings(self) -> tuple[ShownFinding, ...]:
-        """The findings without named defects, which belong to the kubelet."""
+        """The findings that are not named defects of the kubelet."""
         return tuple(one for one in self.findings if one.finding.kind != "expected")
 
     @cached_property
     def machines(self) -> Mapping[str, MachineSize | None]:
-        """The machines that runs describe or discovered, the smallest first.
+        """The machines that runs described or discovered, smallest first.
 
         Machines of unknown size come last.
         """
@@ -83,7 +83,7 @@ class Board:
 
     @cached_property
     def elsewhere(self) -> tuple[str, ...]:
-        """The names in case runs that are not machines of the catalogue."""
+        """The machine names in case runs that are not in the catalogue."""
         named = {name for run in self._newest_runs for name in run.machines}
         return tuple(sorted(named - self.machines.keys()))
 
@@ -117,7 +117,7 @@ class Board:
     def worst_finding_on(
         self, implementation: BoardImplementation, machine: str
     ) -> ShownFinding | None:
-        """Returns the worst finding of discovery on a machine, if any."""
+        """Returns the worst finding about discovery on a machine, if any."""
         shown = (
             found
             for found in self.own_findings
@@ -174,14 +174,14 @@ def _size(sizes: Mapping[str, MachineSize | None], name: str) -> tuple[bool, int
 
 
 def board_of(reading: RunsRead) -> Board:
-    """Builds the board from the runs read."""
+    """Builds the board from the runs that were read."""
     undocumented = frozenset(one.id for one in reading.requirements if not is_documented(one))
     made = implementations(reading.runs, undocumented)
     return Board(made, reading.requirements, len(reading.runs))
 
 
 def write_site(board: Board, folder: Path) -> None:
-    """Writes the site to a folder and replaces an earlier site.
+    """Writes the site to a folder, replacing any earlier site.
 
     Obsolete pages are removed last, so a full disk never leaves fewer pages than before or a folder
     that the next run would refuse.
@@ -203,7 +203,7 @@ def write_site(board: Board, folder: Path) -> None:
 
 
 def _require_own(folder: Path) -> None:
-    """Checks that a folder is empty or has an earlier site, and removes partial files."""
+    """Checks that a folder is empty or contains an earlier site, and removes partial files."""
     index = folder / "index.html"
     if not folder.is_dir():
         return

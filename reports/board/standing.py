@@ -50,17 +50,17 @@ class Score:
 
     @property
     def as_kubelet(self) -> int:
-        """The number of items broken only by named defects that the release's kubelet has."""
+        """The number of items broken only by named defects of the release's kubelet."""
         return self.counts.get("expected", 0)
 
     @property
     def is_all(self) -> bool:
-        """Whether anything was tested, and everything is good or as in the kubelet."""
+        """Whether anything was tested and all of it is good or as in the kubelet."""
         return self.good + self.as_kubelet == self.asked_count > 0
 
     @property
     def percent(self) -> str:
-        """The good share of those tested, never rounded up to 100 %; empty without tests."""
+        """The good share of tested items, never rounded up to 100 %; empty if there are none."""
         if not self.asked_count:
             return ""
         tenths = 1000 * self.good // self.asked_count
@@ -82,13 +82,13 @@ class Entry:
 
     @cached_property
     def findings(self) -> tuple[BoardFinding, ...]:
-        """The findings of all runs, the worst kind first."""
+        """The findings of all runs, worst kind first."""
         found = [one for run in self.runs for one in run.findings]
         return tuple(sorted(found, key=lambda finding: KINDS.index(finding.kind)))
 
     @cached_property
     def checks(self) -> tuple[RunData, ...]:
-        """The runs of cases."""
+        """The runs that checked cases."""
         return tuple(run for run in self.runs if run.kind == "check")
 
     @property
@@ -98,7 +98,7 @@ class Entry:
 
     @property
     def has_failed(self) -> bool:
-        """Whether any run failed. Known failures don't fail a run."""
+        """Whether any run failed. Known failures don't make a run fail."""
         return any(outcome not in GOOD for run in self.runs for outcome in run.outcomes)
 
     @cached_property
@@ -108,7 +108,7 @@ class Entry:
 
     @cached_property
     def machines(self) -> Mapping[str, Tally]:
-        """The outcomes on each machine."""
+        """The outcomes of the case runs on each machine."""
         return _sum_tallies(run.machines for run in self.checks)
 
     @cached_property
@@ -187,7 +187,7 @@ def worst(tally: Tally, kinds: Iterable[Kind]) -> State:
 
 @dataclass
 class BoardImplementation:
-    """All entries of an implementation, the newest release and version first.
+    """All entries of an implementation, newest release and version first.
 
     `slug` is used in the names of its page, column and badge.
     """
@@ -198,12 +198,12 @@ class BoardImplementation:
 
     @property
     def newest(self) -> Entry:
-        """The newest version for the newest release, which tables show."""
+        """The newest version for the newest release; it is the one shown in tables."""
         return self.entries[0]
 
     @cached_property
     def current(self) -> tuple[Entry, ...]:
-        """The newest version for each release, the newest release first."""
+        """The newest version for each release, newest release first."""
         found = {one.kubernetes: one for one in reversed(self.entries)}
         return tuple(found[release] for release in sorted(found, key=version_key, reverse=True))
 

@@ -1,4 +1,4 @@
-"""Prepares values for the templates: texts, bars, findings with URLs, table cells."""
+"""Prepares values for the templates: text, bars, findings with URLs, table cells."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
 
 
 def count_text(kind: Kind, count: int) -> str:
-    """Formats a number of findings of a kind."""
+    """Formats the number of findings of a kind."""
     return f"{count:,} {kind if count == 1 else _PLURALS.get(kind, kind)}"
 
 
@@ -107,7 +107,7 @@ def met_text(entry: Entry) -> str:
 
 @dataclass(frozen=True)
 class ShownFinding:
-    """A finding of an implementation, and the affected releases, the newest first.
+    """A finding of an implementation, and the affected releases, newest first.
 
     `id` depends only on the implementation, the kind and the reason, so links stay valid.
     """
@@ -165,7 +165,7 @@ class ShownFinding:
 
 
 def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[ShownFinding, ...]:
-    """Returns the findings of the newest version for each release, the worst kind first.
+    """Returns the findings of the newest version for each release, worst kind first.
 
     Findings with the same kind and reason (or cause) in several releases are merged.
     """
@@ -187,10 +187,10 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
 
 @dataclass(frozen=True)
 class VersionChange:
-    """The ids of requirements that changed between a version and its predecessor.
+    """The ids of requirements whose state changed between a version and its predecessor.
 
-    `better` and `worse` are requirements that both versions were tested on. Breaking a requirement
-    only by a named defect ranks between meeting and breaking it.
+    `better` and `worse` list requirements that were tested for both versions. A requirement broken
+    only by a named defect ranks between a met and a broken one.
     """
 
     better: tuple[str, ...]
@@ -200,7 +200,7 @@ class VersionChange:
 
 
 def changes(implementation: BoardImplementation) -> list[tuple[Entry, VersionChange | None]]:
-    """Returns the versions of an implementation, the newest first, with their changes.
+    """Returns the versions of an implementation, newest first, with their changes.
 
     A version is compared with the previous one at the same level.
     """
@@ -278,7 +278,7 @@ _HEAD = "# Known failures for `--known-failures`. Each reason explains why a fai
 
 
 def known_failures(entry: Entry) -> str:
-    """Returns the file of known failures with which an implementation passes; may be empty.
+    """Returns a file of known failures that makes an implementation pass; may be empty.
 
     Named defects need no entry. A case has a separate entry for each machine if failures with the
     same cause have several reasons.

@@ -135,7 +135,7 @@ def test_tables_of_all_releases_come_from_their_pages(reach: Any) -> None:
     }
     document = f"# Mine\n{overview.BEGIN}\nold\n{overview.END}\nmore\n"
     made = overview.with_tables(document, pages)
-    assert made.startswith(f"# Mine\n{overview.BEGIN}\n\nStatements reached and, in brackets, ")
+    assert made.startswith(f"# Mine\n{overview.BEGIN}\n\nShare of all statements that are reached ")
     assert made.endswith(f"\n{overview.END}\nmore\n")
     assert "old" not in made
     assert "| package | 1.9 | 1.36 |" in made

@@ -189,7 +189,7 @@ def test_a_second_campaign_cannot_write_to_the_same_file(
     ("field", "value", "complaint"),
     [
         ("numaproof", "9.9", r"\(expected 9.9, as in the campaign\)"),
-        ("cases", "0" * 16, "table of cases differs"),
+        ("cases", "0" * 16, "case table differs"),
     ],
 )
 def test_a_worker_with_different_code_refuses_units(

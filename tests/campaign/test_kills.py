@@ -155,7 +155,7 @@ def test_a_campaign_resumes_with_another_scheduler(
         code, written = command.wait()
         assert code == 3
         assert written.splitlines()[-1] == (
-            "numaproof: the scheduler is gone; run the same command to resume"
+            "numaproof: the scheduler can no longer be reached; run the same command to resume"
         )
     with cluster(tls) as (options, _, worker):
         code, written = start(trap, out, *options).wait()

@@ -42,7 +42,7 @@ def test_an_unrequested_field_is_a_protocol_error(path: str) -> None:
     with pytest.raises(ProtocolError) as raised:
         requested_fields(*others).check_answer(answer)
     assert str(raised.value) == (
-        f'`{path}` was not asked for; leave it out unless `tell` of the start has "{told}"'
+        f'`{path}` was not requested; leave it out unless the start\'s `tell` includes "{told}"'
     )
     assert requested_fields(told).check_answer(answer) is answer
 
@@ -50,7 +50,7 @@ def test_an_unrequested_field_is_a_protocol_error(path: str) -> None:
 def test_each_start_requests_fields_separately() -> None:
     made = requested_fields("quota")
     made.ask(messages.StartArgs({}, "/state"))
-    with pytest.raises(ProtocolError, match="not asked for"):
+    with pytest.raises(ProtocolError, match="not requested"):
         made.check_answer(messages.Admitted(QUOTA))
 
 

@@ -1,7 +1,7 @@
 """A node for allocators that handle CPUs but not pods: CPU owners, reservation and restarts.
 
-It manages pods as level `invariants` requires. The allocator chooses the CPUs; whether a
-container gets exclusive CPUs, and how many, follows Kubernetes' rules and is decided here.
+It manages pods as level `invariants` requires. The allocator chooses the CPUs; whether a container
+gets exclusive CPUs, and how many, is decided here by Kubernetes' rules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Allocator(Protocol):
         """
 
     def give_back(self, cpus: set[int]) -> None:
-        """Releases the CPUs of a container that ended."""
+        """Releases the CPUs of a container that has ended."""
 
 
 class Ledger:
@@ -146,7 +146,7 @@ class Ledger:
 
 
 def _reserved(config: Json, cpus: set[int]) -> set[int]:
-    """Returns the reserved CPUs: those listed, or else the required number of lowest CPUs."""
+    """Returns the reserved CPUs: those listed, or else the lowest CPUs, as many as required."""
     if named := config.get("reservedSystemCPUs"):
         return cpu_set(named)
     amounts = [config.get(key) or {} for key in ("kubeReserved", "systemReserved")]
@@ -164,7 +164,7 @@ def _exclusive_count(pod: Json, container: Json) -> int:
 
 
 def _amounts(container: Json, name: str) -> tuple[Fraction, Fraction]:
-    """Returns request and limit; a missing request defaults to the limit."""
+    """Returns the request and the limit; a missing request defaults to the limit."""
     both = [(container.get("resources") or {}).get(kind) or {} for kind in ("requests", "limits")]
     limit = both[1].get(name, 0)
     return _quantity(both[0].get(name, limit)), _quantity(limit)

@@ -1,8 +1,9 @@
 """Builds a MachineInfo from a program's description of CPUs, cores, nodes and caches.
 
 Caches are placed as in cAdvisor. A level 1 or 2 cache belongs to the core if the number of CPUs
-that share it equals the core's. A higher cache belongs to the node if that number equals the size
-of a node of such cores; otherwise, it is an uncore cache of the core.
+sharing it equals the core's number of CPUs. A higher cache belongs to the node if it equals the
+core's number of CPUs times the node's number of cores; otherwise, it is an uncore cache of the
+core.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class SeenCore:
 
 @dataclass(frozen=True)
 class SeenCache:
-    """A cache and the CPUs that share it; `size` in bytes, `kind` as the kernel names it."""
+    """A cache and the CPUs sharing it; `size` is in bytes; `kind` is the kernel's name for it."""
 
     cpus: frozenset[int]
     level: int

@@ -6,7 +6,8 @@ adapter calls
     serve(HELLO, {"discover": discover})
 
 with handlers that take the decoded arguments and return the result. A handler raises `Refusal` or
-`UnsupportedOperation` for the other answers. Any other exception becomes a fault with its trace.
+`UnsupportedOperation` for the other answers. Any other exception becomes a fault with its stack
+trace.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ UNEXPECTED = "UnexpectedAdmissionError"
 
 
 class Refusal(Exception):  # noqa: N818 - a deliberate answer, not an error
-    """A deliberate no: the stage of a refused start, or the reason for a rejected pod."""
+    """A deliberate refusal, with the stage of a refused start or the reason for a rejected pod."""
 
     def __init__(self, message: str, *, stage: str | None = None, reason: str = UNEXPECTED) -> None:
         super().__init__(message)
@@ -43,7 +44,7 @@ class UnsupportedOperation(Exception):  # noqa: N818 - a deliberate answer, not 
 def serve(hello: Mapping[str, Any], handlers: Mapping[str, Handler]) -> None:
     """Answers requests on standard input until it ends.
 
-    Output of foreign code goes to standard error, because standard output carries the protocol.
+    Output from any other code goes to standard error, because standard output carries the protocol.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n") as out:
         os.dup2(2, 1)

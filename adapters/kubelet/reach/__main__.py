@@ -1,9 +1,10 @@
-"""Measures how much of the kubelet's managers the suite covers, in statements by package.
+"""Measures how much of the kubelet's managers the suite covers, in statements per package.
 
 Builds the adapter with Go's coverage instrumentation, runs `numaproof check`, the calls in
 `calls.yaml` and `numaproof fuzz` against it, and reports every statement that was not reached.
-`unreached.yaml` lists statements that no call of the protocol can reach, with reasons. All others
-are open. The exit code is 0 if every package reaches its goal or has no open statements.
+`unreached.yaml` lists statements that no call of the protocol can reach, with reasons. All other
+unreached statements are open. The exit code is 0 if every package reaches its goal or has no open
+statements.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
     parser.add_argument(
-        "--again", action="store_true", help="only read the counters that are already in OUT"
+        "--again", action="store_true", help="only read the counters already in OUT"
     )
     parser.add_argument(
         "--machine", action="append", default=[], help="use only this machine (repeatable)"

@@ -29,7 +29,7 @@ def newest() -> str:
 
 
 def build(release: str, program: Path) -> None:
-    """Builds the adapter for a release with coverage of its own code and the managers'.
+    """Builds the adapter for a release; measures coverage of its own code and the managers'.
 
     The counters are atomic, because only atomic ones can be cleared while the program runs.
     """

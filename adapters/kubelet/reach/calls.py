@@ -49,8 +49,8 @@ _OF_DEVICES = "device-plugins/kubelet_internal_checkpoint"
 class Unwritable:
     """A program whose state files become unwritable after its managers have started.
 
-    Directories take the place of the files. The CPU and Memory Managers can't start while theirs
-    exist, so these are removed for each start.
+    Directories take the place of the files. The CPU and Memory Managers can't start while their
+    directories exist, so these are removed before each start.
     """
 
     def __init__(self, program: Implementation) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def smallest_cover(names_by_seed: Mapping[int, AbstractSet[str]]) -> list[int]:
     """Returns the sorted seeds of a few scenarios that together reach as much as all of them.
 
-    The algorithm is greedy: it repeatedly takes the scenario that adds most (the lowest seed on
-    a
-    tie), then drops those that the others make redundant. The result need not be a minimum.
+    The algorithm is greedy: it repeatedly takes the scenario that adds the most (in a tie, the one
+    with the lowest seed), then drops those that the others make redundant. The result is not
+    necessarily the smallest possible.
 
     Args:
         names_by_seed: the names of what each scenario reaches, by seed.
@@ -47,7 +47,7 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def fill_up(cover_seeds: Iterable[int], seeds: Iterable[int], min_seeds: int) -> list[int]:
-    """Adds the lowest other seeds until there are `min_seeds`."""
+    """Adds the lowest of the other seeds until there are `min_seeds`."""
     kept = set(cover_seeds)
     for seed in sorted(seeds):
         if len(kept) >= min_seeds:

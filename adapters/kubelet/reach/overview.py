@@ -15,7 +15,7 @@ END = "<!-- The tables above are generated from the pages of the releases. -->"
 
 
 def with_tables(document: str, pages: Mapping[str, str]) -> str:
-    """Replaces the tables between a document's two markers with those of the pages, by release.
+    """Replaces the tables between a document's two markers with those made from the pages.
 
     Raises:
         ValueError: the document lacks a marker.
@@ -28,13 +28,14 @@ def with_tables(document: str, pages: Mapping[str, str]) -> str:
 
 
 def _tables(pages: Mapping[str, str]) -> str:
-    """Returns tables of the share of all and of reachable statements reached in each release."""
+    """Returns a table of how many of all and of the reachable statements each release reached."""
     found = {release: _figures(pages[release]) for release in sorted(pages, key=_number)}
     names = [name for name in GOALS if all(name in one for one in found.values())]
     shares = [(name, *(_shares(one[name]) for one in found.values())) for name in names]
     runs = ("case runs", *(_runs(pages[release]) for release in found))
     return (
-        "Statements reached and, in brackets, the share of reachable statements:\n\n"
+        "Share of all statements that are reached and, in brackets, share of the reachable "
+        "statements:\n\n"
         f"{table(('package', *found), [*shares, runs])}"
     )
 

@@ -1,4 +1,4 @@
-"""Reports coverage in numbers, and the statements that were not reached with the reasons."""
+"""Reports coverage in numbers, and the statements that were not reached, with the reasons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Package:
 
     @property
     def open(self) -> int:
-        """Statements that were not reached although no reason covers them."""
+        """Statements that were not reached and that no reason covers."""
         return self.statements - self.reached_count - self.explained_count
 
     @property
@@ -103,7 +103,7 @@ class ReachReport:
         ]
 
     def unreached_lines(self, reason: Reason | None) -> Iterator[tuple[str, str, str]]:
-        """Returns files, functions and lines that a reason covers; None selects open ones."""
+        """Yields the files, functions and lines that a reason covers; None selects open lines."""
         lines: dict[tuple[str, str], list[str]] = defaultdict(list)
         for block in self.blocks:
             if block.is_reached or not block.statements or self.reason(block) is not reason:

@@ -1,4 +1,4 @@
-"""Finds the reached statements of the kubelet's managers from Go's profile and the source."""
+"""Finds the reached statements of the kubelet's managers, using Go's profile and the source."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_profile(text: str) -> list[StatementBlock]:
 
 
 def reached_blocks(text: str) -> frozenset[str]:
-    """Returns file, lines and columns of the counted blocks that were reached."""
+    """Returns the file, lines and columns of each counted block that was reached."""
     return frozenset(
         line.partition(" ")[0] for line in _counted_lines(text) if not line.endswith(" 0")
     )

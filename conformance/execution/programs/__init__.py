@@ -1,1 +1,1 @@
-"""Programs run by the harness, each below a supervisor that ends all of its descendants."""
+"""Programs run by the harness, each under a supervisor that ends all of its descendants."""

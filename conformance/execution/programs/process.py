@@ -42,8 +42,8 @@ _NAME = 60
 class Supervision:
     """A program run by a supervisor.
 
-    The program can kill or stop its supervisor, because both belong to the same user. Its
-    descendants are then found by their session and by a mark in their environment.
+    The program can kill or stop its supervisor, because both belong to the same user. In that case,
+    its descendants are found by their session and by a mark in their environment.
 
     Args:
         command: the program and its arguments.
@@ -102,14 +102,14 @@ class Supervision:
         return [stream for stream in streams if stream is not None]
 
     def wait(self, seconds: float) -> int | None:
-        """Waits for the program's exit code, or negative signal; None if it is still running."""
+        """Waits for the program's exit code or negative signal; None if it is still running."""
         if self._status is None and not self._has_ended:
             self._listen(seconds, lambda: self._status is not None)
         return None if self._status is None else os.waitstatus_to_exitcode(self._status)
 
     @property
     def has_no_children(self) -> bool:
-        """Whether the program and all of its descendants are gone."""
+        """Whether the program and all of its descendants have ended."""
         return not supervisor.children(self._popen.pid)
 
     def fileno(self) -> int:
@@ -126,7 +126,7 @@ class Supervision:
         return self._is_supervisor_gone and not self._is_done
 
     def end(self) -> None:
-        """Kills the program and its descendants, and waits until they are gone."""
+        """Kills the program and its descendants, and waits until they have ended."""
         if self._has_ended:
             return
         # The program may have stopped its supervisor.
@@ -223,8 +223,8 @@ def _cannot(command: tuple[str, ...], why: str | None) -> CannotStartError:
 
 
 STDERR_KEPT = 8 * 1024
-"""Bytes kept from the beginning and the end of the log, for the current call and for the time
-before.
+"""Bytes kept from the beginning and the end of the log, both for the current call and for
+the time before it.
 """
 
 
@@ -267,11 +267,11 @@ class ProgramLog:
         self._now = _Clipped()
 
     def add(self, chunk: bytes) -> None:
-        """Appends output of the program."""
+        """Appends output from the program."""
         self._now.add(chunk)
 
     def text(self) -> str:
-        """The log as kept."""
+        """The part of the log that was kept."""
         return (self._before.content() + self._now.content()).decode("utf-8", "replace")
 
 
@@ -348,7 +348,7 @@ class Process:
         return line
 
     def read_unsolicited(self, seconds: float) -> bytes:
-        """Reads and discards output since the last line, waiting for more for some seconds."""
+        """Returns and discards the output since the last line, waiting some seconds for more."""
         deadline = time.monotonic() + seconds
         with contextlib.suppress(TimeoutError, EOFError, codec.ProtocolError):
             while True:
@@ -426,7 +426,7 @@ class Process:
         return self.log.text()
 
     def end_input(self) -> None:
-        """Closes the program's input: no more requests follow."""
+        """Closes the program's input, because no more requests follow."""
         self._stdin.close()
 
     def wait(self, seconds: float) -> None:

@@ -3,8 +3,8 @@
 The harness runs this file as a script, in a process between itself and the program. Since it is a
 *child subreaper*, the kernel makes it the parent of every orphaned descendant. Processes that leave
 the process group, session or parent (``setsid``, a daemon's double fork) therefore become its
-children and are killed with the rest. Processes of pytest, Dask or other embedders are not its
-descendants and are never affected.
+children and are killed with the rest. Processes of pytest, Dask or other programs that embed the
+harness are not its descendants and are never affected.
 
 It writes these lines to a socket:
 
@@ -15,10 +15,10 @@ It writes these lines to a socket:
     left PID NAME      at the end: a process can't be killed
     done               everything else is gone
 
-Any byte from the harness, or the end of the socket, requests the end. If the harness is killed, its
-programs are killed too.
+Any byte from the harness, or the closing of the socket, is a request to end everything. If the
+harness is killed, its programs are killed too.
 
-It starts with every program, so it runs without site-packages and avoids slow imports: `pathlib`
+It is started for every program, so it runs without site-packages and avoids slow imports: `pathlib`
 and `contextlib` would take a third of its start-up time.
 """
 
@@ -91,7 +91,7 @@ class Supervisor:
                 return
 
     def _end(self) -> None:
-        """Kills all descendants, and reports those found and those left."""
+        """Kills all descendants, and reports which were found and which are left."""
         self._reap()
         for pid in _descendants()[:_MAX_FOUND]:
             if pid != self._program and (name := _name(pid)):

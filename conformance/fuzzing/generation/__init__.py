@@ -1,1 +1,1 @@
-"""Generates nodes, pods and call sequences from choices by Hypothesis or from a seed."""
+"""Generates nodes, pods and call sequences from Hypothesis's choices or from a seed."""

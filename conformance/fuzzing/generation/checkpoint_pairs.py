@@ -1,11 +1,12 @@
 """Generates checkpoints whose two parts are valid, damaged, missing or contradictory.
 
-Both parts should have the same content, with some resources assigned to a pod ``uid-held``. An edit
-changes one place in a part. Its checksum then matches the edited content, so that only the content
-is wrong.
+Both parts should have the same content, with some resources assigned to a pod named ``uid-held``.
+An edit changes one place in a part. The part's checksum then matches the edited content, so that
+only the content is wrong.
 
-The old part is for earlier releases; the new part is ``data`` and ``dataChecksum``. Seeds number
-all pairs for each manager, policy and feature gate of a release, and start over after the last.
+The old part is for earlier releases; the new part is ``data`` and ``dataChecksum``. Consecutive
+seeds go through all pairs for each manager, policy and feature gate of a release, and then start
+over.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 GI = 1 << 30
 NODE_MEMORY = 8 * GI
 SYSTEM = GI
-"""The memory of each of the two nodes, and the part of the first reserved for the system."""
+"""The memory of each of the two nodes, and the part of the first node reserved for the system."""
 
 GONE: Any = ...
 """The value of an edit that removes the field."""
@@ -218,7 +219,7 @@ MEMORY = ManagersFile(
 
 
 def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """Yields the variants of the old part, with names."""
+    """Yields the variants of the old part, each with a name."""
     whole = manager.whole(policy)
     yield "no old part", ""
     yield "whole", _members_text(whole)
@@ -263,7 +264,7 @@ def old_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
 
 
 def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """Yields the variants of the new part, which only the newest releases read, with names."""
+    """Yields the variants of the new part (read only by the newest releases), each with a name."""
     whole = manager.whole(policy)
     text = _json(whole)
     yield "no new part", ""
@@ -297,7 +298,7 @@ def new_parts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
 
 
 def damaged_texts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
-    """Yields damaged files in either format, with names."""
+    """Yields damaged files in either format, each with a name."""
     whole = manager.whole(policy)
     texts = {"old": checkpoints.text(whole), "new": checkpoints.text({**whole, "data": whole})}
     for name, text in texts.items():
@@ -311,7 +312,7 @@ def damaged_texts(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str
 
 
 def _apply_edit(fields: Mapping[str, Any], edit: tuple[str, Any]) -> dict[str, Any]:
-    """Returns the fields with an edit applied; missing places are created."""
+    """Returns the fields with an edit applied; missing parents of the edited field are created."""
     found: dict[str, Any] = copy.deepcopy(dict(fields))
     place = found
     *parents, last = edit[0].split("/")

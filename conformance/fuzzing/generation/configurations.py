@@ -60,7 +60,7 @@ def configuration(choices: Choices, facts: Facts, focus: Focus) -> KubeletConfig
 
 
 def _add_gates(choices: Choices, config: dict[str, Any], focus: Focus) -> None:
-    """Enables the feature gates of options, so that every release can use them."""
+    """Enables the feature gates of options, so that every release can use the options."""
     gates = dict.fromkeys(sorted(_CLOSED_BY_DEFAULT), True) if focus.cpu_options else {}
     if focus.pod_level:
         gates |= {
@@ -119,7 +119,7 @@ def _compatible(options: dict[str, str], facts: Facts, topology_policy: str) -> 
 def _add_reserved_cpus(
     choices: Choices, config: dict[str, Any], facts: Facts, *, whole: bool
 ) -> None:
-    """Reserves CPUs, leaving at least one free if there are two; whole cores if `whole`."""
+    """Reserves CPUs, or whole cores if `whole`; leaves at least one free if there are several."""
     most = max(1, len(facts.all) - 1)
     if whole:
         cores = choices.integer(1, max(1, min(2, len(facts.cores) - 1)))
@@ -163,7 +163,7 @@ def _add_topology(choices: Choices, config: dict[str, Any], facts: Facts, focus:
 
 
 def _add_memory(choices: Choices, config: dict[str, Any], facts: Facts) -> None:
-    """Reserves memory by node, and the same sum for the whole machine."""
+    """Reserves memory by node, and the total for the whole machine."""
     nodes = [node for node in facts.machine.topology or () if node.memory]
     wanted = choices.some(nodes, 1, len(nodes) if choices.chance(3) else 1)
     entries = []
@@ -253,7 +253,7 @@ def _odd_gate(choices: Choices, config: dict[str, Any], _: Facts) -> None:
 
 
 def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> None:
-    """Valid: with named CPUs, the kubelet ignores the amounts."""
+    """Valid, because the kubelet ignores the amounts if CPUs are named."""
     config["reservedSystemCPUs"] = "0"
     config["kubeReserved"] = {**config.get("kubeReserved", {}), "cpu": str(len(facts.all) // 2)}
 

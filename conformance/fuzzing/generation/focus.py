@@ -1,6 +1,6 @@
 """The focus of a run: each run leaves out some managers, options and kinds of pods.
 
-Runs that use a little of everything never reach deep states; runs that each leave out a lot do so
+Runs that use a little of everything never reach deep states; runs that each leave out a lot do
 (swarm testing). The focus also limits the size of merges: the kubelet tries every combination of
 hints, so machines with many nodes get few hint providers.
 """
@@ -75,7 +75,7 @@ class Focus:
 
 
 def most_providers(nodes: int) -> int:
-    """Returns how many resources may have a hint for every set of `nodes` nodes."""
+    """Returns how many resources may have hints for all subsets of `nodes` nodes."""
     hints = (1 << nodes) - 1
     count, product = 1, hints * hints
     while product <= MAX_MERGES and count < _MAX_PROVIDERS:
@@ -159,7 +159,7 @@ def _scopes(choices: Choices, claimed_scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _cpu_options(choices: Choices, claimed_options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """Chooses options, and whether the pair that can loop forever is always on."""
+    """Chooses options, and whether the pair that can cause an endless loop is always on."""
     both = {FULL_CORES, ACROSS_NUMA} <= set(claimed_options)
     if both and choices.chance(8):
         return tuple(claimed_options), True

@@ -55,15 +55,15 @@ class NodeScenario:
     """A node's life.
 
     Args:
-        choices: determine the focus.
+        choices: the source of choices, which determine the focus.
         machine: the initial machine.
-        capabilities: limit the requests.
+        capabilities: the target's capabilities, which limit the requests.
 
     Attributes:
         facts: the current machine.
         config: the configuration of the last start.
-        offered_pods: every pod by name, in the order of their first admission.
-        alive: the pods that are not removed, with their exclusive CPUs.
+        offered_pods: all pods by name, in the order of their first admission.
+        alive: the pods that have not been removed, with their exclusive CPUs.
         devices: the devices that plugins report.
         removals: the number of removed pods.
     """
@@ -79,7 +79,7 @@ class NodeScenario:
         self.removals = 0
 
     def begin(self, choices: Choices) -> tuple[Step, ...]:
-        """Starts the node for the first time; no steps if the target has no `start`."""
+        """Starts the node for the first time; returns no steps if the target has no `start`."""
         if not self.capabilities.has("start"):
             return ()
         self.devices = pods.device_lists(choices, self.facts, self.focus.devices)
@@ -176,11 +176,11 @@ class NodeScenario:
         ]
 
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
-        """Ends an init container; sidecars only end with their pod."""
+        """Ends an init container; sidecars end only with their pod."""
         return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
-        """Asks for the hints of a new pod, or sometimes of an earlier one."""
+        """Asks for the hints for a new pod or, sometimes, for an earlier one."""
         if self.offered_pods and choices.chance(3):
             pod = self.offered_pods[choices.pick(tuple(self.offered_pods))]
         else:
@@ -193,7 +193,7 @@ class NodeScenario:
         return (open_step(reconcile=NoArguments()),)
 
     def restart(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with the same configuration; sometimes a pod has left in the meantime."""
+        """Restarts with the same configuration; sometimes, a pod was removed in the meantime."""
         gone: tuple[str, ...] = ()
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
@@ -201,7 +201,7 @@ class NodeScenario:
         return (self._start(removed_pods=gone),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with another configuration, often after deleting the checkpoints.
+        """Restarts with a different configuration, often after deleting the checkpoints.
 
         If they cannot be deleted, often changes back to the earlier configuration afterwards.
         """
@@ -231,7 +231,7 @@ class NodeScenario:
         )
 
     def change_memory(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with slightly or much more or less memory on a node."""
+        """Restarts after a small or large change to a node's memory."""
         node = choices.pick([one for one in self.facts.machine.topology or () if one.memory])
         change = choices.pick((-_PAGE, _PAGE, -node.memory // 2, node.memory))
         memory = (MemoryChange(node.node_id, node.memory + change),)
@@ -244,7 +244,7 @@ class NodeScenario:
         return (first, *(_tamper(file, "delete") for file in _FILES), self._start())
 
     def report_devices(self, choices: Choices) -> tuple[Step, ...]:
-        """Changes the devices that a plugin reports, to the running kubelet or at a restart."""
+        """Changes the devices that a plugin reports, while the kubelet runs or at a restart."""
         asked = self.requested_resources()
         self.devices = pods.changed_devices(choices, self.facts, self.devices, asked)
         if choices.chance(4) and self.capabilities.makes(_RESTART):
@@ -289,7 +289,7 @@ def _always(_: NodeScenario) -> bool:
 
 
 def _may_stay_down(life: NodeScenario) -> bool:
-    """Whether a start may stay refused: with checkpoints to delete, or late in the life."""
+    """Whether a start may stay refused: checkpoints can be deleted, or the life is nearly over."""
     return life.keeps_files or len(life.offered_pods) >= _LATE
 
 
@@ -335,7 +335,7 @@ def _tamper(file: Any, how: Any) -> Step:
 
 
 def _cpus(pod: PodSpec) -> int:
-    """Estimates a pod's exclusive CPUs: the whole numbers in its app containers."""
+    """Estimates a pod's exclusive CPUs: the sum of its app containers' whole-number CPU limits."""
     amounts = (str(one.limits.get("cpu", "")) for one in pod.containers.values())
     whole = (text.removesuffix("000m") for text in amounts)
     return sum(int(text) for text in whole if text.isdigit())

@@ -1,4 +1,4 @@
-"""Generates machines from one core to twelve NUMA nodes, including unusual layouts."""
+"""Generates machines ranging from one core to twelve NUMA nodes, including unusual layouts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def machine(
 ) -> MachineInfo:
     """Generates a machine with up to `most_nodes` NUMA nodes and `most_cpus` CPUs, including CPU 0.
 
-    All nodes have the same huge page sizes, in different numbers, because the kubelet panics if a
-    node lacks a size. Node ids are at most 63.
+    All nodes have the same huge page sizes, but different numbers of pages, because the kubelet
+    panics if a node lacks a size. Node ids are at most 63.
     """
     shape = _shape(choices, most_nodes, most_cpus)
     nodes = _cores(choices, shape)
@@ -114,7 +114,7 @@ def _caches(core: int, per_cache: int) -> tuple[UncoreCache, ...] | None:
 
 
 def _drop_threads(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tuple[Core, ...]]:
-    """Takes some CPUs offline, or leaves some cores only one thread; CPU 0 stays."""
+    """Takes some CPUs offline, or leaves some cores with only one thread; CPU 0 stays online."""
     cores = [core for node in nodes for core in node]
     if choices.chance(2):
         single = cores[choices.integer(0, len(cores) - 1) :]
@@ -160,7 +160,7 @@ def _assemble(choices: Choices, shape: _Shape, nodes: Sequence[tuple[Core, ...]]
 
 
 def _ids(choices: Choices, count: int) -> tuple[int, ...]:
-    """Usually 0, 1, 2; sometimes with gaps, as on machines with missing parts."""
+    """Returns node ids: usually 0, 1, 2; sometimes with gaps, as on machines with missing parts."""
     if count == 1 or not choices.chance(6):
         return tuple(range(count))
     gap = choices.integer(2, max(2, min(8, _MAX_ID // (count - 1))))
@@ -170,7 +170,7 @@ def _ids(choices: Choices, count: int) -> tuple[int, ...]:
 
 
 def _memory(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> tuple[int, ...]:
-    """Returns the memory of each node in bytes; some may have none if another node has some."""
+    """Returns the memory of each node in bytes; some nodes may have none if another has some."""
     size = choices.pick(_MEMORY)
     if len(nodes) == 1 or not choices.chance(4):
         return (size,) * len(nodes)

@@ -1,4 +1,4 @@
-"""Generates pods of every QoS class, and devices for them, some unhealthy."""
+"""Generates pods of every QoS class, and devices for them, some of which are unhealthy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ANY: tuple[Kind, ...] = ("guaranteed", "both", "requests", "best effort")
 class Room:
     """Limits for the size of pods: the machine, the estimated free CPUs, and the devices.
 
-    `devices` has the number of devices by resource.
+    `devices` is the number of devices by resource.
     """
 
     facts: Facts
@@ -39,7 +39,7 @@ class Room:
 def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
     """Generates a pod with one to three app containers and up to two init containers.
 
-    Most are Guaranteed. A single container can change the class of the whole pod.
+    Most are Guaranteed. A single container can change the QoS class of the whole pod.
     """
     mixed = choices.chance(2 if focus.any_class else 6)
     apps = choices.pick((1, 1, 1, 2, 3))
@@ -62,7 +62,7 @@ def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
 
 
 def _sidecar(choices: Choices, focus: Focus) -> bool:
-    """Whether an init container is restartable: one in three, if the run has both kinds."""
+    """Whether an init container is restartable: one in three is, if the run has both kinds."""
     return focus.inits[-1] == "sidecar" if choices.chance(3) else focus.inits[0] == "sidecar"
 
 
@@ -104,7 +104,7 @@ def _others(choices: Choices, room: Room, focus: Focus) -> Quantities:
 
 
 def _cpus(choices: Choices, room: Room) -> str:
-    """Generates a CPU amount: few CPUs, whole cores, a node, the free ones, any, or a fraction."""
+    """Generates a CPU amount: some CPUs, whole cores, a node, all free CPUs, any, or a fraction."""
     facts = room.facts
     count = len(facts.all)
     kind = choices.pick(("few", "few", "few", "cores", "node", "free", "any", "part"))
@@ -127,7 +127,7 @@ def _cpus(choices: Choices, room: Room) -> str:
 
 
 def _memory(choices: Choices, room: Room, focus: Focus) -> str:
-    """Generates a memory size; sometimes in proportion to a node's under the Static policy."""
+    """Generates a memory size; under the Static policy, sometimes in proportion to a node's."""
     if not focus.static_memory:
         return "64Mi"
     nodes = [node.memory // _MIB for node in room.facts.machine.topology or () if node.memory]
@@ -149,9 +149,9 @@ def _memory(choices: Choices, room: Room, focus: Focus) -> str:
 def _of_pod(
     choices: Choices, room: Room, containers: Sequence[ContainerSpec]
 ) -> dict[str, Quantities]:
-    """Generates pod-level resources: usually all of them, or some that others default to.
+    """Generates pod-level resources: usually all, or some that serve as defaults for others.
 
-    They cover those of the containers together, as the API server requires.
+    They cover the sum of the containers' resources, as the API server requires.
     """
     amounts: Quantities = {
         "cpu": _at_least(_cpus(choices, room), _together("cpu", containers)),
@@ -173,7 +173,7 @@ def _of_pod(
 
 
 def _together(resource: str, containers: Sequence[ContainerSpec]) -> Fraction:
-    """Returns an upper bound of the containers' total request for a resource."""
+    """Returns an upper bound on the containers' total request for a resource."""
     written = (
         max(amount(quantities.get(resource, "0")) for quantities in (one.requests, one.limits))
         for one in containers
@@ -200,13 +200,13 @@ def device_lists(choices: Choices, facts: Facts, count: int) -> DeviceLists:
 def changed_devices(
     choices: Choices, facts: Facts, now: DeviceLists, requested_resources: Collection[str]
 ) -> DeviceLists:
-    """Returns the devices after one change: health, more devices, or the last ones removed.
+    """Returns the devices after a change in health, an addition, or the removal of the last ones.
 
     The kubelet picks any of several devices with the same nodes. Changes therefore apply to all
     devices of a resource with the same nodes, and new devices come last, so that later answers do
     not depend on the choice.
 
-    Devices are only removed if no pod has requested the resource (`requested_resources`), because
+    Devices are removed only if no pod has requested the resource (`requested_resources`), because
     the kubelet panics if a container's device is missing.
     """
     resource = choices.pick(tuple(now))

@@ -50,7 +50,7 @@ def discovery(name: str) -> Case:
 
 
 def on_its_tree(case: Case, choices: Choices, capabilities: Capabilities) -> Case:
-    """Lets some lives start from the tree of their machine, if the target supports discovery.
+    """Lets some lives start from their machine's tree, if the target supports discovery.
 
     This is the last choice, so the same seed makes the same calls without discovery.
     """
@@ -63,12 +63,12 @@ def on_its_tree(case: Case, choices: Choices, capabilities: Capabilities) -> Cas
 
 
 def seeded_scenario(seed: int, capabilities: Capabilities) -> Case:
-    """Generates the scenario of a seed, which is the same in every version of Python."""
+    """Generates the scenario for a seed, which is the same in every version of Python."""
     return scenario(Seeded(seed), capabilities, f"scenario-{seed}")
 
 
 def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario") -> Case:
-    """Generates a scenario of up to sixteen actions, some kinds of which are left out."""
+    """Generates a scenario of up to sixteen actions; some kinds of actions are left out."""
     info = machine(choices)
     life = NodeScenario(choices, info, capabilities)
     steps = [*life.begin(choices)]
@@ -260,7 +260,7 @@ _FEWEST_PODS, _MAX_PODS = 2, 6
 def seeded_upgrade(seed: int, capabilities: Capabilities, after: str) -> Case:
     """Generates an upgrade from the release of `capabilities` to `after`.
 
-    The result only depends on the seed and the claims; the seed also selects one of `CHANGES`.
+    The result depends only on the seed and the claims; the seed also selects one of `CHANGES`.
     """
     kinds = tuple(CHANGES)
     return upgrade(Seeded(seed), capabilities, after, kinds[seed % len(kinds)], f"upgrade-{seed}")
@@ -271,8 +271,8 @@ def upgrade(
 ) -> Case:
     """Generates a node's life in one release, its upgrade to `after`, and a drain.
 
-    The drain follows the advice of a kubelet that refuses a file: the pods leave, the files are
-    deleted, and similar pods arrive.
+    The drain follows the advice that a kubelet gives when it refuses a file: the pods leave, the
+    files are deleted, and similar pods arrive.
 
     `kind` is one of `CHANGES`.
     """
@@ -306,7 +306,7 @@ class _Upgrade:
         self.life.focus = focus
 
     def live(self, choices: Choices, kind: str) -> Iterator[Step]:
-        """Runs the node in the first release: a start, arriving pods, and some that leave."""
+        """Runs the node in the first release: it starts, pods arrive, and some of them leave."""
         (first,) = self.life.begin(choices)
         assert first.start is not None
         gates = self._gates(choices, kind)

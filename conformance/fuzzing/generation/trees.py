@@ -1,4 +1,4 @@
-"""Generates machines with trees: for lives that start from a tree, and unusual small machines."""
+"""Generates machines with trees for lives that start from a tree, and unusual small machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CACHE = {"type": "Unified", "line": 64, "ways": 8}
 def profile(choices: Choices, name: str) -> Profile:
     """Generates a machine with up to two sockets, four nodes with CPUs and sixteen cores.
 
-    One in three has unusual CPUs, numbers or caches, or a kernel that omits a file.
+    One in three has unusual CPUs, ids or caches, or a kernel that omits a file.
     """
     sockets = choices.integer(1, 2)
     nodes = choices.pick((sockets, sockets, 2 * sockets, 1))

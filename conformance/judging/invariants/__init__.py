@@ -1,9 +1,9 @@
-"""Invariants: rules that every correct implementation keeps, whichever resources it picks.
+"""Invariants: rules that every correct implementation obeys, whichever resources it picks.
 
 After every call that may change the node, the harness requests the state and checks it against its
 own knowledge: the machine, the configuration, the pods that it admitted and the devices that it
-reported. There is a module for each subject. Rules that only some implementations keep, such as
-those for checkpoint files, are checked only if claimed.
+reported. There is a module for each subject. Rules that only some implementations obey, such as
+those for checkpoint files, are checked only if the implementation claims them.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ def on_admission(
 
 
 class InvariantChecker:
-    """Checks each new view of a node, also against the previous one.
+    """Checks each new view of a node, both alone and against the previous one.
 
     Args:
         level: how closely answers are compared.
 
     Attributes:
-        before, now: the views around the last call; None if the node was not running, or if the
-            implementation doesn't have `state`.
+        before, now: the views before and after the last call; None if the node was not running, or
+        if the implementation doesn't have `state`.
     """
 
     def __init__(self, level: messages.Level) -> None:
@@ -100,7 +100,7 @@ class InvariantChecker:
         self.now: View | None = None
 
     def forget(self) -> None:
-        """Records that a checkpoint was edited: resources may change at the next start."""
+        """Records that a checkpoint was edited, so resources may change at the next start."""
         self._continuous = False
 
     def after(

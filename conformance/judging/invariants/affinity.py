@@ -50,8 +50,8 @@ def on_state(view: View) -> Iterator[Violation]:
 def on_change(before: View, after: View) -> Iterator[Violation]:
     """After a restart, an affinity that must be preferred matches the nodes of the memory held.
 
-    The memory held is then the container's only hint. In the pod scope, the affinity follows from
-    one container's hint and reveals nothing about the others.
+    In that case, the memory held is the container's only hint. With the pod scope, the affinity
+    follows from one container's hint and reveals nothing about the others.
     """
     config = after.config
     if (
@@ -102,11 +102,16 @@ def _no_affinity(view: View) -> Iterator[Violation]:
 
 def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[Violation]:
     if policy != "best-effort" and not affinity.preferred:
-        message = f"{format_place(place)} was admitted under {policy} without a preferred affinity"
+        message = (
+            f"{format_place(place)} was admitted under the {policy} policy "
+            "without a preferred affinity"
+        )
         yield Violation("admitted-if-preferred", "TOPO-POLICY-003", message, places=(place,))
     if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
         nodes = nodes_of(affinity.numa)
-        message = f"{format_place(place)} has the affinity {nodes} under single-numa-node"
+        message = (
+            f"{format_place(place)} has the affinity {nodes} under the single-numa-node policy"
+        )
         yield Violation("single-node-is-one", "TOPO-POLICY-004", message, places=(place,))
 
 
@@ -137,7 +142,7 @@ def _within(
 def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
     """A preferred affinity has as few nodes as the aligned exclusive CPUs need.
 
-    CPUs in use also count. With ``align-by-socket``, whole sockets are preferred instead.
+    CPUs that are in use count too. With ``align-by-socket``, whole sockets are preferred instead.
     """
     uid, name = place
     if not is_static(view.config) or "align-by-socket" in options(view.config):

@@ -213,7 +213,7 @@ _OF_STATIC = (_counts, _pools, _reservation, _sharing, _conservation, _whole_cor
 
 
 def _affinity_is_full(view: View, affinity: messages.Hint, cpus: CPUSet) -> bool:
-    """Whether the nodes of the affinity had no further whole core for the container."""
+    """Whether the affinity's nodes had no whole cores left for the container."""
     if affinity.numa is None:
         return False
     near = view.near(affinity.numa)
@@ -250,7 +250,7 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
 
 
 def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
-    """Checks that the state after an admission has the exclusive CPUs in the answer."""
+    """Checks that the state after an admission shows the exclusive CPUs from the answer."""
     kept = view.state.pods.get(uid, {})
     for name, container in answer.containers.items():
         if name in kept and kept[name].exclusive != container.exclusive:

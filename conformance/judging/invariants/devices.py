@@ -45,8 +45,8 @@ def on_admission(
 ) -> Iterator[Violation]:
     """Checks the devices allocated by an admission.
 
-    Their number must match the request, new devices must be healthy, and all must be near the
-    affinity.
+    Their number must match the request, new devices must be healthy, and all must be near the nodes
+    of the affinity.
     """
     if uid not in view.pods:
         return

@@ -105,7 +105,7 @@ def _of_files(before: View, after: View) -> Iterator[Violation]:
 
 
 def _content(view: View) -> Content | None:
-    """The content of the checkpoint; None if there is no file.
+    """The contents of the checkpoint; None if there is no file.
 
     Raises:
         ValueError: the file can't be read.
@@ -140,7 +140,7 @@ def _entries(view: View, content: Content) -> Iterator[Violation]:
 
 
 def _numbers(nodes: Iterable[int]) -> str:
-    """Formats node ids from a file, which may be unsorted and invalid."""
+    """Formats node ids from a file; they may be unsorted or invalid."""
     return ",".join(map(str, sorted(nodes)))
 
 
@@ -179,8 +179,8 @@ def _sums(node: int, memory: WrittenNode) -> Iterator[Violation]:
 def _in_use(view: View, content: Content) -> Iterator[Violation]:
     """Compares each node's number of blocks and group with the blocks.
 
-    If pods with pod-level resources may have been admitted again, the invariant has another name:
-    pods refused then are gone but still counted.
+    If pods with pod-level resources may have been admitted again, the invariant has a different
+    name, because pods refused at that point are gone but still counted.
     """
     again = view.starts > 1 and gives_budgets(view.config, view.kubernetes)
     blocks = _all_blocks(content)
@@ -210,8 +210,8 @@ def _all_blocks(content: Content) -> list[WrittenBlock]:
 def _reserved_in_file(view: View, content: Content) -> Iterator[Violation]:
     """Compares the reserved memory of each group with the blocks.
 
-    If a pod was admitted again, even one that is gone by now, the invariant has another name: such
-    a pod releases memory that was never reserved for it.
+    If a pod was admitted again, even one that is gone by now, the invariant has a different name,
+    because such a pod releases memory that was never reserved for it.
     """
     blocks = _all_blocks(content)
     name = f"memory-file-reserves-{'for-returned-pods' if view.readmitted_pods else 'what-is-held'}"
@@ -276,7 +276,7 @@ def allocatable(view: View) -> dict[tuple[int, str], int]:
 
 
 def _totals(facts: Facts) -> dict[tuple[int, str], int]:
-    """All bytes by node and memory type; huge pages are not counted as memory."""
+    """All bytes, by node and memory type; huge pages are not counted as memory."""
     found: dict[tuple[int, str], int] = {}
     for node in facts.machine.topology or ():
         pools = {

@@ -77,7 +77,7 @@ def on_state(view: View) -> Iterator[Violation]:
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """Containers keep their memory and devices as long as they live, even across restarts."""
+    """Containers keep their memory and devices until they end, even across restarts."""
     kept, keeps = (keeps_memory(view.config, view.kubernetes) for view in (before, after))
     for place, container in after.containers():
         had = before.state.pods.get(place[0], {}).get(place[1])
@@ -154,17 +154,17 @@ def _devices(container: messages.Container) -> str:
 
 
 def _affinity(hint: messages.Hint) -> str:
-    """Formats a hint; equal hints have equal texts."""
+    """Formats a hint; equal hints give equal strings."""
     return f"{nodes_of(hint.numa)}, {'preferred' if hint.preferred else 'not preferred'}"
 
 
 def _differ(had: Sequence[messages.MemoryBlock], has: Sequence[messages.MemoryBlock]) -> bool:
-    """Whether blocks differ in more than their order, which has no meaning."""
+    """Whether blocks differ in more than their order, which is irrelevant."""
     return Counter(had) != Counter(has)
 
 
 def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
-    """The state after an admission has the memory, devices and affinity in the answer."""
+    """The state after an admission shows the memory, devices and affinity from the answer."""
     kept = view.state.pods.get(uid, {})
     for name, given in answer.containers.items():
         if name not in kept:

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 _NO_CPUS = CPUSet()
 
 Place = tuple[str, str]
-"""A container's pod uid and name."""
+"""The uid of a container's pod, and the container's name."""
 
 
 @dataclass(frozen=True)
 class Violation:
     """A broken invariant: its name, its requirement and a message.
 
-    `cpus`, `places` and `size` (bytes) are the CPUs, containers and amount involved, by which
-    violations are attributed to named defects.
+    `cpus`, `places` and `size` (bytes) are the CPUs, containers and amount involved; they help to
+    attribute violations to named defects.
     """
 
     invariant: str
@@ -70,13 +70,14 @@ class View:
         facts: the machine's properties.
         config: the effective configuration.
         pods: manifests of the pods on the node, by uid.
-        ended_containers: their containers that have ended.
+        ended_containers: the containers of these pods that have ended.
         start_answer: the answer to the last start.
         state: the answer to `state`.
         devices: the devices that the plugins last reported.
         kubernetes: the release that the implementation is asked to behave as.
         level: how closely answers are compared.
-        arrivals: when each pod was first admitted, by uid. It keeps the resources allocated then.
+        arrivals: when each pod was first admitted, by uid. Each pod keeps the resources allocated
+            to it then.
         starts: the number of starts so far.
         readmitted_pods: pods that were admitted again since the last start.
     """
@@ -164,7 +165,7 @@ class View:
         )
 
     def aligned_cpus(self, uid: str, name: str) -> int:
-        """The number of exclusive CPUs to align; with the pod scope, that of the whole pod."""
+        """The number of exclusive CPUs to align; with the pod scope, the whole pod's number."""
         pod = self.pod_readings[uid]
         if self.config.get("topologyManagerScope") == "pod":
             return pod.effective_exclusive_cpus
@@ -209,7 +210,7 @@ def format_names(items: Iterable[str]) -> str:
 
 
 class Arrival(NamedTuple):
-    """When a pod was first admitted: the configuration, and the number of starts before."""
+    """When a pod was first admitted: the configuration then, and the number of starts before it."""
 
     config: messages.KubeletConfiguration
     start: int
@@ -245,7 +246,7 @@ def find_readmitted_pods(requests: Iterable[messages.Args]) -> frozenset[str]:
 
 
 class File(msgspec.Struct, frozen=True, rename="camel"):
-    """A checkpoint file, which may contain its content a second time as ``data``."""
+    """A checkpoint file, which may repeat its contents in ``data``."""
 
     data: str = ""
 
@@ -254,7 +255,7 @@ AnyFile = TypeVar("AnyFile", bound=File)
 
 
 def read_file(text: str | bytes, structure: type[AnyFile]) -> AnyFile:
-    """Reads a checkpoint file; if it has a part ``data``, that takes precedence, as in the kubelet.
+    """Reads a checkpoint file; its ``data`` part, if any, takes precedence, as in the kubelet.
 
     Raises:
         ValueError: the file can't be read.

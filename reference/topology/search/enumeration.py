@@ -1,8 +1,8 @@
-"""Enumerates the hints of a demand, checking one set of NUMA nodes instead of many.
+"""Enumerates a demand's hints, checking one set of NUMA nodes in place of many similar ones.
 
 `signatures` shows which nodes a demand treats alike. Only representatives of each class of such
 nodes are checked (`numaproof.reference.topology.search.symmetry`). The resources of all sets are
-added up together.
+added up at once.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def list_hints(hints: Hints) -> tuple[TopologyHint, ...]:
-    """Lists the hints in the kubelet's order, like the definition of the same name.
+    """Lists the hints in the kubelet's order; see the definition of the same name.
 
     Raises:
         UnsupportedError: there are too many sets of nodes.
@@ -52,7 +52,7 @@ def satisfiable(demand: Demand) -> bool:
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
-    """The best hint that includes `containing`, like the definition of the same name."""
+    """The best hint that includes `containing`; see the definition of the same name."""
     known = signatures(demand)
     classes = classify(demand.nodes, lambda node: (known[node], containing >> node & 1))
     fitting = [hint for hint in among(demand, classes) if not containing & ~hint.nodes]
@@ -100,7 +100,7 @@ def among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
 
 
 def _is_capped(demand: Demand) -> bool:
-    """Whether hints must also suffice on an empty machine, the only limit on reuse."""
+    """Whether hints must also suffice on an empty machine, which is the only limit on reuse."""
     return any(need.reusable for need in demand.needs)
 
 
@@ -143,7 +143,7 @@ def _enough(
     sets: list[int],
     classes: NodeClasses,
 ) -> list[int]:
-    """Replaces sets that lack the amount of any need with the empty set.
+    """Replaces sets that do not meet every need with the empty set.
 
     A need consists of the supplies, additional supplies for exact sets, and the amount. `sets` are
     in the order of the representatives of `classes`.

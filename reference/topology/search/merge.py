@@ -5,16 +5,16 @@ others by size. It checks fewer results, and is still exact:
 
 - *Representatives.* Swapping interchangeable nodes (`numaproof.reference.topology.search.symmetry`)
   does not change the set of results. If a set is a result, so are all sets with the same number of
-  nodes of each class. They have the same size and the same distances, so the one with the lowest
+  nodes from each class. They have the same size and the same distances, so the one with the lowest
   ids is the best, and only representatives can win.
 - *Preferred results* are the sets that every list prefers. A hint without nodes matches any set.
-- *Other results.* Without preferred results, every intersection with a node is an ordinary result.
-  A set is an intersection if each list has a hint that includes it, and every node outside it is
-  excluded by some of these hints. Only the smallest of the hints that include it matter, because
-  they exclude more. Interchangeable nodes of a hint can be swapped within each class. The number
-  of nodes of a class that remain to be excluded shrinks most if a hint excludes only such nodes,
-  which swapping always allows. So it is enough to count the excluded nodes of each class
-  (`NodeClasses.smallest_intersection`).
+- *Other results.* If there are no preferred results, every non-empty intersection is an ordinary
+  result. A set is an intersection if each list has a hint that includes it, and every node outside
+  it is excluded by at least one of these hints. Only the smallest of the hints that include it
+  matter, because they exclude the most. Interchangeable nodes of a hint can be swapped within each
+  class. The number of nodes of a class that remain to be excluded shrinks most if a hint excludes
+  only such nodes, which swapping always makes possible. So it is enough to count the excluded nodes
+  of each class (`NodeClasses.smallest_intersection`).
 
 If sets are ordered by more than distances and ids (`Distances.by_table_alone`), no nodes are
 interchangeable, and the search finds all results of a size before it compares them.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
-    """Returns the best result, or all nodes of the machine, not preferred, if there are no results.
+    """Returns the best result; if there is none, all nodes of the machine (not preferred).
 
     Raises:
         UnsupportedError: there are too many sets of nodes.

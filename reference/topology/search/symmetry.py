@@ -1,13 +1,13 @@
 """Interchangeable NUMA nodes, and sets of nodes that differ only by swapping them.
 
-A statement about one set of nodes is true for every set with the same number of nodes of each class
+What is true of one set of nodes is true of every set with the same number of nodes from each class
 of interchangeable nodes. It is enough to check the set with the lowest ids, called the
 representative. A machine with 34 nodes has 2^34 sets of nodes; if 28 nodes are empty and
 interchangeable, it has at most 2^6 * 29 representatives. If all nodes differ, every set is a
 representative.
 
-At most `MAX_SETS` representatives are checked. Only machines with 18 different nodes exceed the
-limit, and no known machine has that many.
+At most `MAX_SETS` representatives are checked. Only machines with at least 18 different nodes
+exceed the limit, and no known machine has that many.
 
 Sets of NUMA nodes are bit masks in this module.
 """
@@ -47,7 +47,7 @@ class NodeClasses:
         if prod(len(members) + 1 for members in self.classes) > MAX_SETS:
             nodes = sum(map(len, self.classes))
             raise UnsupportedError(
-                f"too many sets of {nodes} NUMA nodes of {len(self.classes)} kinds"
+                f"{nodes} NUMA nodes of {len(self.classes)} kinds have too many sets"
             )
         sets = [0]
         for members in self.classes:
@@ -55,7 +55,7 @@ class NodeClasses:
         return sets
 
     def weigh(self, weights: Mapping[int, int]) -> list[int]:
-        """The sum of weights of each representative, in their order.
+        """The sum of weights for each representative, in the order of the representatives.
 
         `weights` maps nodes to weights (default: 0), which must be equal within a class.
         """
@@ -66,7 +66,7 @@ class NodeClasses:
         return sums
 
     def smallest_intersection(self, outside: int, nodes: int) -> int:
-        """The part of `outside` that is left if `nodes`, swapped, excludes as much as possible.
+        """The part of `outside` that is left if `nodes` is swapped to exclude as much as possible.
 
         Both arguments and the result are representatives.
         """
@@ -82,7 +82,7 @@ class NodeClasses:
         return stays
 
     def lowest(self, nodes: int) -> int:
-        """The representative with the same number of nodes of each class as `nodes`."""
+        """The representative with the same number of nodes from each class as `nodes`."""
         found = 0
         for members in self.classes:
             prefixes = _prefixes(members)

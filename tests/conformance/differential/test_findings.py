@@ -55,7 +55,7 @@ def test_a_defects_section_agrees_with_the_table(defect: Defect) -> None:
     reported = "".join(f" [#{issue.rpartition('/')[2]}]({issue})," for issue in issues)
     assert section.endswith(f" {releases(defect)},{reported} [case](findings/{defect.name}.yaml)")
     if defect.answers:
-        same = re.search(r"As for \[(\S+)\]\(#\1\)\.", section)
+        same = re.search(r"Same as for \[(\S+)\]\(#\1\)\.", section)
         assert defect.sentence in (SECTIONS[same[1]] if same else section)
     else:
         assert re.search(

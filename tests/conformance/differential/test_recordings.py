@@ -156,7 +156,7 @@ CASE = '{"id": "a", "title": "A", "requirements": [], '
         (pack("1"), r"line 2: Expected `object`, got `int` - at `\$.case`"),
         (
             pack(CASE + '"steps": [{"state": {}}]}'),
-            "x.jsonl.xz, line 2: the case has no machine of its own",
+            "x.jsonl.xz, line 2: the case does not define a machine",
         ),
         (
             pack(CASE + '"machine": {}, "steps": []}'),

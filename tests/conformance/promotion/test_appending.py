@@ -99,5 +99,7 @@ def test_flow_lists_and_non_mappings_are_refused(text: str, complaint: str) -> N
 @pytest.mark.parametrize("end", ["...\n", "    title: |+\n      Old\n"])
 def test_a_file_that_would_change_meaning_is_refused(end: str) -> None:
     text = FILE.replace('    title: "Old"\n', "" if "title" in end else '    title: "Old"\n')
-    with pytest.raises(DocumentError, match=r"mine\.yaml: .*add to another file, --out FILE"):
+    with pytest.raises(
+        DocumentError, match=r"mine\.yaml: .*add it to another file with --out FILE"
+    ):
         append_case(text + end, NEW, "mine.yaml")

@@ -92,7 +92,7 @@ def test_recordings_are_selected_like_cases() -> None:
     [
         (("statik-*",), (), "no case matches --select 'statik-*'; did you mean 'static-*'?"),
         (("CPU-STATIK-*",), (), "did you mean 'CPU-STATIC-*'"),
-        (("example-*", "zzz"), (), "--select 'zzz'; `numaproof case list` lists them"),
+        (("example-*", "zzz"), (), "--select 'zzz'; see `numaproof case list`"),
         ((), ("area:memry",), "--exclude 'area:memry'; did you mean 'area:memory'"),
         (("document:zzz",), (), "; document can be "),
         (("requirement:CPU-STATIC-9",), (), "did you mean 'requirement:CPU-STATIC-"),

@@ -1,4 +1,4 @@
-// Adapter for {{ name }}: fill in chooseCPUs. When you add more, claim it in hello.
+// Adapter for {{ name }}: fill in chooseCPUs. When you implement more, claim it in hello.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Adapter for {{ name }}: fill in chooseCpus. When you add more, claim it in HELLO.
+// Adapter for {{ name }}: fill in chooseCpus. When you implement more, claim it in HELLO.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";

@@ -1,4 +1,4 @@
-//! Adapter for {{ name }}: fill in `choose_cpus`. When you add more, claim it in `HELLO`.
+//! Adapter for {{ name }}: fill in `choose_cpus`. When you implement more, claim it in `HELLO`.
 
 mod json;
 mod protocol;
