@@ -124,7 +124,7 @@ def workers_opener(
 
 
 def _import_extra(name: str) -> ModuleType:
-    """Imports a module that needs the extra `campaign`.
+    """Imports a module that needs the `campaign` extra.
 
     Raises:
         click.ClickException: the extra is not installed.

@@ -34,9 +34,9 @@ from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
 @click.option(
     "--kubelet-arg",
     "kubelet_arguments",
-    metavar="ARG",
+    metavar="FLAG",
     multiple=True,
-    help="Argument to add to the kubelet's command line. Repeatable.",
+    help="Flag to add to the kubelet's command line. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def doctor(
@@ -93,7 +93,7 @@ def _try_kubelet(path: str, arguments: tuple[str, ...], timeout: float, *, as_js
         click.echo(codec.encode(diagnosis))
         return 0 if diagnosis.healthy else 1
     for one in diagnosis.checks:
-        click.echo(f"{'✗' if one.fix else '✓'} {one.name}: {one.found}")
+        click.echo(f"{'✗' if one.fix else '✓'} {one.name}: {one.state}")
         if one.fix:
             click.echo(f"  → {one.fix}")
     if diagnosis.healthy:

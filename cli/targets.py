@@ -134,12 +134,10 @@ def kubelet_options(**programs: str) -> Callable[[F], F]:
                 if path is None:
                     continue
                 if given:
-                    raise click.UsageError(
-                        f"--{_dashed(program)} and --{_dashed(kubelet)} exclude each other;"
-                        " remove one"
-                    )
+                    options = f"--{_option_name(program)} and --{_option_name(kubelet)}"
+                    raise click.UsageError(f"{options} exclude each other; remove one")
                 chosen = _kubelet_command(
-                    path, arguments, values.get("kubernetes"), f"--{_dashed(kubelet)}"
+                    path, arguments, values.get("kubernetes"), f"--{_option_name(kubelet)}"
                 )
                 values[program] = (chosen,) if isinstance(given, tuple) else chosen
             return command(**values)
@@ -147,8 +145,8 @@ def kubelet_options(**programs: str) -> Callable[[F], F]:
         path = click.Path(exists=True, dir_okay=False)
         wrapped = choose
         for kubelet, program in reversed(programs.items()):
-            help_text = f"Kubelet binary, instead of --{_dashed(program)}."
-            wrapped = click.option(f"--{_dashed(kubelet)}", type=path, help=help_text)(wrapped)
+            help_text = f"Kubelet binary, instead of --{_option_name(program)}."
+            wrapped = click.option(f"--{_option_name(kubelet)}", type=path, help=help_text)(wrapped)
         return cast("F", _kubelet_argument_option(wrapped))
 
     return decorate
@@ -157,13 +155,13 @@ def kubelet_options(**programs: str) -> Callable[[F], F]:
 _kubelet_argument_option = click.option(
     "--kubelet-arg",
     "kubelet_arguments",
-    metavar="ARG",
+    metavar="FLAG",
     multiple=True,
-    help="Argument to add to the kubelet's command line. Repeatable.",
+    help="Flag to add to the kubelet's command line. Repeatable.",
 )
 
 
-def _dashed(parameter: str) -> str:
+def _option_name(parameter: str) -> str:
     return parameter.replace("_", "-")
 
 

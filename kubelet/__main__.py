@@ -12,8 +12,8 @@ from numaproof.conformance.trees import NoTreeError
 from numaproof.kubelet import last_words, namespaces
 from numaproof.kubelet.binary import BinaryError, Kubelet, identify
 from numaproof.kubelet.claims import hello
-from numaproof.kubelet.described import DescribedMachines
 from numaproof.kubelet.driver import Driver, KubeletExitedError
+from numaproof.kubelet.machine_trees import DescribedMachines
 from numaproof.protocol import codec, messages
 
 _LONGEST_LINE = 1 << 26

@@ -64,9 +64,9 @@ _MERGE_KEYS = {
 
 @dataclass
 class Store:
-    """The objects of a cluster; `changed` is called with each change."""
+    """The objects of a cluster; `on_change` is called with each change."""
 
-    changed: Callable[[str, Change], None] = lambda _plural, _change: None
+    on_change: Callable[[str, Change], None] = lambda _plural, _change: None
     _objects: dict[tuple[str, str, str], Object] = field(default_factory=dict)
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _version: int = 0
@@ -132,7 +132,7 @@ class Store:
         for kind, queue in self._watches:
             if kind == plural:
                 queue.put_nowait((change[0], copy.deepcopy(change[1])))
-        self.changed(plural, change)
+        self.on_change(plural, change)
 
 
 def _now() -> str:
@@ -180,7 +180,7 @@ class ApiServer:
         self.store = store
         self.port = 0
         self._runner: web.AppRunner | None = None
-        self._held: dict[str, asyncio.Event] = {}
+        self._gates: dict[str, asyncio.Event] = {}
 
     async def start(self) -> None:
         """Starts serving on a free port."""
@@ -194,8 +194,8 @@ class ApiServer:
 
     def hold(self, plural: str) -> asyncio.Event:
         """Holds back the answers to lists and watches of a kind until the event is set."""
-        self._held[plural] = asyncio.Event()
-        return self._held[plural]
+        self._gates[plural] = asyncio.Event()
+        return self._gates[plural]
 
     async def stop(self) -> None:
         """Stops serving."""
@@ -208,8 +208,8 @@ class ApiServer:
             return _failure(404, "NotFound", request.path)
         at = {name: value or "" for name, value in match.groupdict().items()}
         if request.method == "GET" and not at["name"]:
-            if at["plural"] in self._held:
-                await self._held[at["plural"]].wait()
+            if at["plural"] in self._gates:
+                await self._gates[at["plural"]].wait()
             if request.query.get("watch") in ("true", "1"):
                 return await self._watch(request, at)
             return self._list(request, at)
@@ -254,7 +254,7 @@ class ApiServer:
         items = [
             one
             for one in self.store.list(at["plural"], at["namespace"])
-            if _selected(one, request.query.get("fieldSelector", ""))
+            if _matches(one, request.query.get("fieldSelector", ""))
         ]
         kind = _KINDS.get(at["plural"], at["plural"].title())
         return web.json_response(
@@ -277,7 +277,7 @@ class ApiServer:
             existing = self.store.list(at["plural"], at["namespace"])
         await response.prepare(request)
         for one in existing:
-            if _selected(one, selector):
+            if _matches(one, selector):
                 await response.write(_event("ADDED", one, at))
         if request.query.get("sendInitialEvents") == "true":
             mark = {
@@ -291,7 +291,7 @@ class ApiServer:
             while True:
                 kind, one = await changes.get()
                 own = at["namespace"] in ("", one["metadata"].get("namespace"))
-                if own and _selected(one, selector):
+                if own and _matches(one, selector):
                     await response.write(_event(kind, one, at))
         self.store.unwatch(changes)
         return response
@@ -301,11 +301,11 @@ def _version(at: dict[str, str]) -> str:
     return at["version"].removeprefix("apis/").removeprefix("api/")
 
 
-def _typed(one: Object, at: dict[str, str]) -> Object:
+def _typed(value: Object, at: dict[str, str]) -> Object:
     kind = _KINDS.get(at["plural"], at["plural"].title())
     if at["plural"] == "nodes":
-        one = _with_room(one)
-    return {"kind": kind, "apiVersion": _version(at)} | one
+        value = _with_room(value)
+    return {"kind": kind, "apiVersion": _version(at)} | value
 
 
 def _with_room(node: Object) -> Object:
@@ -318,16 +318,16 @@ def _with_room(node: Object) -> Object:
     return node | {"status": status | {"allocatable": status.get("allocatable", {}) | _ROOM}}
 
 
-def _event(kind: str, one: Object, at: dict[str, str]) -> bytes:
-    return json.dumps({"type": kind, "object": _typed(one, at)}).encode() + b"\n"
+def _event(kind: str, value: Object, at: dict[str, str]) -> bytes:
+    return json.dumps({"type": kind, "object": _typed(value, at)}).encode() + b"\n"
 
 
-def _selected(one: Object, selector: str) -> bool:
+def _matches(candidate: Object, selector: str) -> bool:
     """Whether a field selector such as ``spec.nodeName=x`` selects an object."""
     for term in filter(None, selector.split(",")):
         path, _, wanted = term.replace("==", "=").partition("=")
         negated = path.endswith("!")
-        value: Any = one
+        value: Any = candidate
         for name in path.rstrip("!").split("."):
             value = value.get(name, "") if isinstance(value, dict) else ""
         if (str(value) == wanted) is negated:
@@ -335,8 +335,8 @@ def _selected(one: Object, selector: str) -> bool:
     return True
 
 
-def _object(one: Object, at: dict[str, str], status: int = 200) -> web.Response:
-    return web.json_response(_typed(one, at), status=status)
+def _object(value: Object, at: dict[str, str], status: int = 200) -> web.Response:
+    return web.json_response(_typed(value, at), status=status)
 
 
 def _failure(code: int, reason: str, what: str) -> web.Response:

@@ -70,7 +70,7 @@ def identify(path: Path, release: str | None = None) -> Kubelet:
         )
     own = f"{match[2]}.{match[3]}"
     if release is None and own not in RELEASES:
-        nearest = min(RELEASES, key=lambda one: abs(int(one.split(".")[1]) - int(match[3])))
+        nearest = min(RELEASES, key=lambda release: abs(int(release.split(".")[1]) - int(match[3])))
         raise BinaryError(
             f"{path}: Kubernetes {own} is not supported (expected {RELEASES[0]} to {RELEASES[-1]});"
             f" to check it as the nearest release, add --kubernetes {nearest}"
@@ -93,7 +93,7 @@ def _run(path: Path) -> str:
         raise BinaryError(f"{path}: not executable; run chmod +x {path}") from None
     except subprocess.TimeoutExpired:
         raise BinaryError(
-            f"{path}: not a kubelet: --version did not end within {_TIMEOUT:.0f} s"
+            f"{path}: not a kubelet: --version did not exit within {_TIMEOUT:.0f} s"
         ) from None
     except OSError as error:
         raise BinaryError(f"{path}: {_why_not(path) or error.strerror}") from None

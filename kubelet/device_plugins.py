@@ -38,7 +38,7 @@ class DevicePlugin:
     folder: Path
     endpoint: str
     report: DeviceResource
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _change: asyncio.Event = field(default_factory=asyncio.Event)
     _server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
@@ -70,7 +70,7 @@ class DevicePlugin:
     def update(self, report: DeviceResource) -> None:
         """Reports a new list of devices."""
         self.report = report
-        self._changed.set()
+        self._change.set()
 
     # The plugin's calls
 
@@ -81,9 +81,9 @@ class DevicePlugin:
     async def devices(self) -> AsyncIterator[Message]:
         """The lists of devices, each as soon as it is reported."""
         while True:
-            self._changed.clear()
+            self._change.clear()
             yield {"devices": [_device(one) for one in self.report.ids]}
-            await self._changed.wait()
+            await self._change.wait()
 
     def prefer(self, request: Message) -> Message:
         """Of the available devices, those that come first in the plugin's order."""

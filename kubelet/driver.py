@@ -90,22 +90,22 @@ class Driver:
         self._folder = folder
         self._arguments = arguments
         self._change = asyncio.Event()
-        self._store = Store(changed=self._on_object)
+        self._store = Store(on_change=self._on_object)
         self._api = ApiServer(self._store)
-        self._runtime = Runtime(changed=self._change.set, ends_at_once=self._ends_at_once)
+        self._runtime = Runtime(on_change=self._change.set, ends_at_once=self._ends_at_once)
         self._server: Any = None
         self._kubelet: KubeletProcess | None = None
         self._state = NodeState(folder)
         self._pods: dict[str, BoundPod] = {}
-        self._created = 0
+        self._pod_count = 0
         self._probes = 0
         self._plugins: dict[str, DevicePlugin] = {}
         self._lines: list[LogLine] = []
-        self._processed: Counter[str] = Counter()
+        self._device_updates: Counter[str] = Counter()
         self._passes: Counter[tuple[str, str]] = Counter()
-        self._reported: dict[tuple[str, str], str] = {}
+        self._last_cpusets: dict[tuple[str, str], str] = {}
         self._seen_requests = 0
-        self._used: set[str] = set()
+        self._earlier_uids: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
 
@@ -138,12 +138,12 @@ class Driver:
         match line.message:
             case "Topology Affinity" if "bestHint" in values:
                 self._note_affinity(values)
-            case message if message == _FIRST_SYNC:
+            case message if message == _FIRST_SYNC and values.get("updateType") == "create":
                 pod = self._pods.get(values.get("podUID", ""))
                 if pod is not None:
                     pod.is_admitted = True
             case message if message == _DEVICES_PROCESSED:
-                self._processed[values.get("resourceName", values.get("resource", ""))] += 1
+                self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
             case message if message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
                 self._housekeepings[message] += 1
             case message if message.endswith("containerMap: container still active"):
@@ -190,12 +190,12 @@ class Driver:
     # Starting and stopping
 
     async def start(self, args: messages.StartArgs, tree: Path) -> messages.Answer:
-        """Starts the kubelet on a machine's tree, with the pods that are on the node."""
+        """Starts the kubelet on a machine's tree, with the pods that are on the node.
+
+        As after a reboot, no container runs yet: a kubelet keeps running containers even if it
+        would no longer admit their pods.
+        """
         await self._stop_kubelet()
-        state_dir = self._state.folder
-        if args.state_dir != str(state_dir):
-            self._runtime.clear()
-            self._created = 0
         self._state = NodeState(Path(args.state_dir))
         self._clear()
         self._tell = args.tell
@@ -231,15 +231,16 @@ class Driver:
         self._kubelet = await KubeletProcess.start(command, folders, self._on_line)
 
     def _clear(self) -> None:
-        """Forgets what belonged to the last start; the runtime keeps its containers."""
+        """Forgets what belonged to the last start."""
         self._store.clear()
+        self._runtime.clear()
         self._pods = {}
         self._lines.clear()
-        self._processed.clear()
+        self._device_updates.clear()
         self._passes.clear()
-        self._reported.clear()
-        self._used.clear()
-        self._seen_requests = len(self._runtime.requests)
+        self._last_cpusets.clear()
+        self._earlier_uids.clear()
+        self._seen_requests = 0
 
     def _is_ready(self) -> bool:
         """Whether the node is ready, and all parts of the kubelet that are asked later."""
@@ -275,7 +276,7 @@ class Driver:
         )
 
     async def _stop_kubelet(self) -> None:
-        """Kills the kubelet; its containers keep running."""
+        """Kills the kubelet."""
         await self._stop_plugins()
         if self._kubelet is not None:
             await self._kubelet.kill()
@@ -305,9 +306,9 @@ class Driver:
     # Pods
 
     def _bind(self, pod: messages.Pod) -> BoundPod:
-        made = BoundPod(pods.bound(pod, self._created))
-        self._created += 1
-        self._used.add(pod["metadata"]["uid"])
+        made = BoundPod(pods.bind(pod, self._pod_count))
+        self._pod_count += 1
+        self._earlier_uids.add(pod["metadata"]["uid"])
         self._pods[pod["metadata"]["uid"]] = made
         self._store.put("pods", made.manifest)
         return made
@@ -317,7 +318,7 @@ class Driver:
         uid = args.pod["metadata"]["uid"]
         pod = self._pods.get(uid)
         if pod is None:
-            if uid in self._used:
+            if uid in self._earlier_uids:
                 await self._housekeep()
             pod = self._bind(args.pod)
             await self._decided(pod)
@@ -348,7 +349,7 @@ class Driver:
 
     def _look_at(self, pod: BoundPod) -> BoundPod:
         """Reads from the API server whether the kubelet has rejected a pod."""
-        status = self._stored(pod).get("status", {})
+        status = self._read(pod).get("status", {})
         if status.get("phase") == "Failed" and status.get("reason"):
             pod.refusal = messages.RefusedPod(
                 status["phase"], status["reason"], status.get("message", ""), ""
@@ -395,7 +396,7 @@ class Driver:
         if pod is None:
             return messages.Done()
         self._request_deletion(pod)
-        await self._until(lambda: not self._stored(pod), f"removed pod {args.uid}")
+        await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
         del self._pods[args.uid]
         await self._free_stale()
         return messages.Done()
@@ -434,7 +435,7 @@ class Driver:
         self._request_deletion(pod)
 
     def _request_deletion(self, pod: BoundPod) -> None:
-        stored = self._stored(pod)
+        stored = self._read(pod)
         if stored:
             stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             stored["metadata"]["deletionGracePeriodSeconds"] = 0
@@ -450,7 +451,7 @@ class Driver:
 
     async def _report(self, report: messages.DeviceResource) -> None:
         name = report.resource
-        before = self._processed[name]
+        before = self._device_updates[name]
         plugin = self._plugins.get(name)
         if plugin is not None:
             plugin.update(report)
@@ -459,7 +460,7 @@ class Driver:
             plugin = DevicePlugin(folder, f"plugin{len(self._plugins)}.sock", report)
             self._plugins[name] = plugin
             await plugin.start()
-        await self._until(lambda: self._processed[name] > before, f"the devices of {name}")
+        await self._until(lambda: self._device_updates[name] > before, f"the devices of {name}")
 
     async def _stop_plugins(self) -> None:
         for plugin in self._plugins.values():
@@ -501,8 +502,10 @@ class Driver:
             for one in new
             if one.resources.get("cpuset_cpus")
         }
-        changed = {place: cpus for place, cpus in last.items() if self._reported.get(place) != cpus}
-        self._reported |= changed
+        changed = {
+            place: cpus for place, cpus in last.items() if self._last_cpusets.get(place) != cpus
+        }
+        self._last_cpusets |= changed
         return messages.Reconciled(
             tuple(
                 messages.CPUUpdate(uid, name, CPUSet.parse(changed[uid, name]))
@@ -547,11 +550,11 @@ class Driver:
             (uid, one["name"])
             for uid, pod in self._pods.items()
             for kind in ("initContainerStatuses", "containerStatuses")
-            for one in self._stored(pod).get("status", {}).get(kind) or ()
+            for one in self._read(pod).get("status", {}).get(kind) or ()
             if "running" in one.get("state", {})
         }
 
-    def _stored(self, pod: BoundPod) -> Object:
+    def _read(self, pod: BoundPod) -> Object:
         return self._store.get("pods", *pods.place(pod.manifest)) or {}
 
     async def state(self) -> messages.Answer:

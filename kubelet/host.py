@@ -32,7 +32,7 @@ def checks() -> list[HostCheck]:
 
 def problems() -> Iterator[str]:
     """What is missing, each with its fix."""
-    return (f"{one.found}; {one.fix}" for one in checks() if one.fix)
+    return (f"{one.state}; {one.fix}" for one in checks() if one.fix)
 
 
 def _libraries() -> HostCheck:

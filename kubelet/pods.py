@@ -37,7 +37,7 @@ _CONTAINER = {
 }
 
 
-def bound(pod: Pod, number: int) -> dict[str, Any]:
+def bind(pod: Pod, number: int) -> dict[str, Any]:
     """A pod with the API server's defaults, bound to the node.
 
     Args:

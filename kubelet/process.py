@@ -39,14 +39,12 @@ def parse_line(line: str) -> LogLine | None:
     if text.startswith('"'):
         quoted = re.match(r'"((?:[^"\\]|\\.)*)"', text)
         if quoted:
-            message = _unquoted(quoted[0])
-            values = {
-                name: _unquoted(value) for name, value in _VALUE.findall(text[quoted.end() :])
-            }
+            message = _unquote(quoted[0])
+            values = {name: _unquote(value) for name, value in _VALUE.findall(text[quoted.end() :])}
     return LogLine(severity, source, message, values)
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     """A value without Go's quotes, which are JSON's but for escapes of bytes that aren't text."""
     if not value.startswith('"'):
         return value

@@ -35,7 +35,7 @@ class Field:
     name: str
     number: int
     kind: str
-    repeated: bool = False
+    is_repeated: bool = False
     is_map: bool = False
 
 
@@ -74,7 +74,7 @@ class Schema:
     def _items(self, field: Field, value: Any) -> Iterator[Any]:
         if field.is_map:
             yield from value.items()
-        elif field.repeated:
+        elif field.is_repeated:
             yield from value
         elif value or field.kind in self._messages:
             yield value
@@ -113,8 +113,8 @@ class Schema:
                 entry = dict(_read_fields(value))
                 key = entry.get(1, b"").decode()
                 message.setdefault(field.name, {})[key] = self._value(field.kind, entry.get(2, b""))
-            elif field.repeated:
-                items = _unpacked(value) if field.kind in _INTEGERS else [value]
+            elif field.is_repeated:
+                items = _unpack(value) if field.kind in _INTEGERS else [value]
                 values = [self._value(field.kind, item) for item in items]
                 message.setdefault(field.name, []).extend(values)
             else:
@@ -123,7 +123,7 @@ class Schema:
 
     def _value(self, kind: str, value: Any) -> Any:
         if kind in _INTEGERS:
-            return bool(value) if kind == "bool" else _signed(value)
+            return bool(value) if kind == "bool" else _to_signed(value)
         if not isinstance(value, bytes):
             raise ProtobufError(f"a {kind} is sent as a number")
         if kind == "bytes":
@@ -145,7 +145,7 @@ def _entry(key: str, value: bytes) -> bytes:
     return bytes(out)
 
 
-def _unpacked(value: Any) -> Iterator[int]:
+def _unpack(value: Any) -> Iterator[int]:
     """The integers of a repeated field, which may be packed into one item."""
     if isinstance(value, int):
         yield value
@@ -156,7 +156,7 @@ def _unpacked(value: Any) -> Iterator[int]:
         yield item
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 

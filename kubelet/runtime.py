@@ -69,11 +69,13 @@ class ResourceRequest:
 class Runtime:
     """The runtime's tables.
 
-    `requests` lists the resources requested, in order; `changed` is called after each change.
-    `ends_at_once` is whether a container, by its pod's uid and its name, ends as soon as it runs.
+    Attributes:
+        on_change: called after each change.
+        ends_at_once: whether a container, by its pod's uid and its name, ends as soon as it runs.
+        requests: the resources that the kubelet requested, in order.
     """
 
-    changed: Callable[[], None] = lambda: None
+    on_change: Callable[[], None] = lambda: None
     ends_at_once: Callable[[str, str], bool] = lambda _uid, _name: False
     sandboxes: dict[str, Sandbox] = field(default_factory=dict)
     containers: dict[str, Container] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class Runtime:
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def clear(self) -> None:
-        """Forgets all sandboxes and containers, as if the machine had been replaced."""
+        """Forgets all sandboxes, containers and requests, as in a reboot."""
         self.sandboxes.clear()
         self.containers.clear()
         self.requests.clear()
@@ -97,7 +99,7 @@ class Runtime:
     def _end(self, container: Container, exit_code: int) -> None:
         container.state, container.exit_code = EXITED, exit_code
         container.finished_at = time.time_ns()
-        self.changed()
+        self.on_change()
 
     def _id(self, kind: str) -> str:
         return f"{kind}{next(self._ids):x}".ljust(64, "0")
@@ -136,7 +138,7 @@ class Runtime:
             for one in self.containers.values():
                 if one.sandbox == sandbox.id and one.state == RUNNING:
                     self._end(one, 137)
-        self.changed()
+        self.on_change()
         return {}
 
     def remove_pod_sandbox(self, request: Message) -> Message:
@@ -146,7 +148,7 @@ class Runtime:
         self.containers = {
             name: one for name, one in self.containers.items() if one.sandbox != gone
         }
-        self.changed()
+        self.on_change()
         return {}
 
     def pod_sandbox_status(self, request: Message) -> Message:
@@ -159,8 +161,8 @@ class Runtime:
 
     def list_pod_sandbox(self, request: Message) -> Message:
         """The sandboxes that a filter selects."""
-        wanted = request.get("filter", {})
-        found = [one for one in map(_sandbox, self.sandboxes.values()) if _selected(one, wanted)]
+        selector = request.get("filter", {})
+        found = [one for one in map(_sandbox, self.sandboxes.values()) if _matches(one, selector)]
         return {"items": found}
 
     def create_container(self, request: Message) -> Message:
@@ -178,7 +180,7 @@ class Runtime:
         container.state, container.started_at = RUNNING, time.time_ns()
         if self.ends_at_once(*container.place):
             self._end(container, 0)
-        self.changed()
+        self.on_change()
         return {}
 
     def stop_container(self, request: Message) -> Message:
@@ -191,13 +193,15 @@ class Runtime:
     def remove_container(self, request: Message) -> Message:
         """Forgets a container."""
         self.containers.pop(request["container_id"], None)
-        self.changed()
+        self.on_change()
         return {}
 
     def list_containers(self, request: Message) -> Message:
         """The containers that a filter selects."""
-        wanted = request.get("filter", {})
-        found = [one for one in map(_container, self.containers.values()) if _selected(one, wanted)]
+        selector = request.get("filter", {})
+        found = [
+            one for one in map(_container, self.containers.values()) if _matches(one, selector)
+        ]
         return {"containers": found}
 
     def container_status(self, request: Message) -> Message:
@@ -241,9 +245,9 @@ class Runtime:
         }
         return {"image_filesystems": [usage], "container_filesystems": [usage]}
 
-    def _record(self, container: Container, operation: str, requested: Message) -> None:
-        self.requests.append(ResourceRequest(container.place, operation, dict(requested)))
-        self.changed()
+    def _record(self, container: Container, operation: str, resources: Message) -> None:
+        self.requests.append(ResourceRequest(container.place, operation, dict(resources)))
+        self.on_change()
 
     def _container(self, request: Message) -> Container:
         container = self.containers.get(request["container_id"])
@@ -258,30 +262,30 @@ _IN_STATUS = {
 }
 
 
-def _sandbox(one: Sandbox) -> Message:
+def _sandbox(sandbox: Sandbox) -> Message:
     return {
-        "id": one.id,
-        "metadata": one.config["metadata"],
-        "state": one.state,
-        "created_at": one.created_at,
-        "labels": one.config.get("labels", {}),
-        "annotations": one.config.get("annotations", {}),
+        "id": sandbox.id,
+        "metadata": sandbox.config["metadata"],
+        "state": sandbox.state,
+        "created_at": sandbox.created_at,
+        "labels": sandbox.config.get("labels", {}),
+        "annotations": sandbox.config.get("annotations", {}),
     }
 
 
-def _container(one: Container) -> Message:
-    image = one.config["image"]
+def _container(container: Container) -> Message:
+    image = container.config["image"]
     return {
-        "id": one.id,
-        "pod_sandbox_id": one.sandbox,
-        "metadata": one.config["metadata"],
+        "id": container.id,
+        "pod_sandbox_id": container.sandbox,
+        "metadata": container.config["metadata"],
         "image": image,
         "image_ref": image.get("image", ""),
         "image_id": image.get("image", ""),
-        "state": one.state,
-        "created_at": one.created_at,
-        "labels": one.config.get("labels", {}),
-        "annotations": one.config.get("annotations", {}),
+        "state": container.state,
+        "created_at": container.created_at,
+        "labels": container.config.get("labels", {}),
+        "annotations": container.config.get("annotations", {}),
     }
 
 
@@ -289,14 +293,14 @@ def _image(name: str) -> Message:
     return {"id": name, "repo_tags": [name], "size": 1, "spec": {"image": name}}
 
 
-def _selected(one: Message, wanted: Message) -> bool:
+def _matches(item: Message, selector: Message) -> bool:
     """Whether a filter of a list request selects a sandbox or a container."""
-    labels = wanted.get("label_selector", {})
+    labels = selector.get("label_selector", {})
     return (
-        wanted.get("id", one["id"]) == one["id"]
-        and ("state" not in wanted or wanted["state"].get("state", 0) == one["state"])
-        and wanted.get("pod_sandbox_id", one.get("pod_sandbox_id")) == one.get("pod_sandbox_id")
-        and all(one["labels"].get(name) == value for name, value in labels.items())
+        selector.get("id", item["id"]) == item["id"]
+        and ("state" not in selector or selector["state"].get("state", 0) == item["state"])
+        and selector.get("pod_sandbox_id", item.get("pod_sandbox_id")) == item.get("pod_sandbox_id")
+        and all(item["labels"].get(name) == value for name, value in labels.items())
     )
 
 

@@ -53,7 +53,7 @@ _SINCE: dict[str, tuple[tuple[int, int], Any]] = {"failCgroupV1": ((1, 31), Fals
 
 
 def configuration(
-    wanted: Mapping[str, Any], release: tuple[int, int], folder: Path
+    fields: Mapping[str, Any], release: tuple[int, int], folder: Path
 ) -> dict[str, Any]:
     """The configuration of a node with what a user wants of the managers."""
     since = {name: value for name, (first, value) in _SINCE.items() if release >= first}
@@ -61,7 +61,7 @@ def configuration(
         **_ALONE,
         **since,
         "containerRuntimeEndpoint": f"unix://{folder / RUNTIME_SOCKET}",
-        **wanted,
+        **fields,
     }
 
 

@@ -25,7 +25,7 @@ FILE_BYTES_PER_POD = 16 * 1024
 
 
 class AnswerBounds:
-    """Counts the pods and containers in requests and limits answers accordingly."""
+    """Counts the pods and containers in requests, and limits answers accordingly."""
 
     def __init__(self) -> None:
         """Starts with no pods counted."""

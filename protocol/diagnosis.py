@@ -113,12 +113,12 @@ class HostCheck(Strict, frozen=True):
 
     Attributes:
         name: what is needed.
-        found: what was found.
+        state: what was found.
         fix: how to provide it; empty if it is there.
     """
 
     name: str
-    found: str
+    state: str
     fix: str = ""
 
 

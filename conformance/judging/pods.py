@@ -119,7 +119,7 @@ class PodReading:
 
     @cached_property
     def budget_is_exclusive(self) -> bool:
-        """Whether the pod-level CPUs are exclusive, because their number is an integer."""
+        """Whether the pod-level CPU request is an integer, which makes the CPUs exclusive."""
         return self.budget is not None and _whole_cpus(self.budget) > 0
 
     @cached_property

@@ -2,9 +2,9 @@
 
     python docs/site/build.py FOLDER
 
-Links are rewritten to the site's pages, and linked files of the repository are included. A broken
-link fails the build: the generator checks links to pages and anchors; `check_links` checks links to
-files.
+Links are rewritten to point to the site's pages, and linked files from the repository are included.
+A broken link fails the build: the generator checks links to pages and anchors; `check_links` checks
+links to files.
 """
 
 from __future__ import annotations

@@ -492,7 +492,7 @@ def missing_memory_checkpoint_is_refused_with_pods(rule: Any, args: Any) -> Any:
 
 @seeds("MEM-CHECKPOINT-009").around(memory, "restore")
 def static_memory_policy_takes_the_checkpoint_of_none(rule: Any, policy: str) -> Any:
-    """Lets the Static policy start from a file of the None policy."""
+    """Lets the Static policy start from a file written by the None policy."""
     try:
         return rule()
     except CheckpointError as error:

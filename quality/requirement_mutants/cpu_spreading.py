@@ -286,7 +286,7 @@ def numa_nodes_stand_in_for_uncore_caches() -> None:
 
 @seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: {0: topology.cpus})
 def machine_without_uncore_caches_has_one() -> None:
-    """Treats all CPUs as one uncore cache if there are none."""
+    """If there are no uncore caches, treats all CPUs as sharing one."""
 
 
 @seeds("CPU-OPT-UNCORE-007").of(_replace_uncore_groups, lambda topology: topology.cores)

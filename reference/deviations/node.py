@@ -54,7 +54,7 @@ class PodLevelTakenAnew(Readmission):
 
 
 class LastPodKept(Manager[Any]):
-    """Releases nothing held by the pod whose hints or allocation were requested last.
+    """Keeps everything held by the pod whose hints or allocation was requested last.
 
     A reconcile pass reclaims nothing from the pod whose hints or allocation were requested last,
     even if it was refused. Its exclusive CPUs stay unused until another pod arrives.

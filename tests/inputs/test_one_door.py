@@ -26,6 +26,7 @@ PARSING = frozenset({"load", "safe_load", "load_all", "safe_load_all", "full_loa
 WRITING = ("w", "x")
 
 PACKAGED = "reads a file of the package"
+NODE = "reads what a kubelet wrote in its run's folder"
 OWN = "reads files that numaproof has just written"
 PROCESSES = "reads /proc to find the processes of a program"
 TREE = "reads single files of machines' trees, below a root that was opened elsewhere"
@@ -48,6 +49,15 @@ REASONS = {
     "fakesys/snapshot.py": TREE,
     "fakesys/writers.py": "writes trees",
     "campaign/journal.py": "reopens an open file",
+    "kubelet/__main__.py": "opens servers, not files",
+    "kubelet/sockets.py": "opens folders for their sockets",
+    "kubelet/binary.py": "reads the header of a program",
+    "kubelet/device_plugins.py": PACKAGED,
+    "kubelet/host.py": "reads settings of the kernel",
+    "kubelet/namespaces.py": TREE,
+    "kubelet/node_state.py": NODE,
+    "kubelet/pod_resources.py": PACKAGED,
+    "kubelet/runtime.py": PACKAGED,
     "reference/cadvisor/sysfs.py": TREE,
     "reference/checkpoints/files.py": "reads its own state directory, as the kubelet does",
     "reference/config/flags.py": PACKAGED,
