@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from functools import partial
@@ -122,10 +123,12 @@ def run_harness(
 
 def _hello_command(target: Mapping[str, Any], again: str) -> str:
     """Returns a command that reproduces a failed `hello`; `again` if there are several programs."""
+    from numaproof.conformance.execution import kubelet_command
     from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.inputs.shell_words import quote_words
 
     program = target["implementation"]
     if not isinstance(program, str):
         return again
-    return quote_words(("numaproof", "doctor", *timeout_options(target["timeout"]), program))
+    words = kubelet_command.options(shlex.split(program)) or (program,)
+    return quote_words(("numaproof", "doctor", *timeout_options(target["timeout"]), *words))

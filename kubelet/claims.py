@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _FEATURES = (
     *("init-containers", "sidecars", "restart", "reconfiguration", "configuration-validation"),
     *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
-    *("refused-pods", "flags", "preferred-devices"),
+    *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
 )
 
 

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from numaproof.kubelet import last_words, machine_log, pod_resources, pods, settings
 from numaproof.kubelet.api_server import ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
+from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
 from numaproof.kubelet.node_state import NodeState, hint
 from numaproof.kubelet.process import KubeletProcess, LogLine, parse_line
 from numaproof.kubelet.runtime import Runtime, serve
 from numaproof.protocol import messages
-from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,7 +225,10 @@ class Driver:
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"
         logs.mkdir(exist_ok=True)
-        config = settings.configuration(args.config, self._release, self._folder)
+        tells_config = "effective-configuration" in args.tell
+        config = settings.configuration(
+            args.config, self._release, self._folder, own_period=tells_config
+        )
         options = settings.write(self._folder, config, self._api.port)
         command = [str(self._binary), *options, *args.flags, *self._arguments]
         folders = (tree, self._state.folder, self._folder)
@@ -248,20 +252,12 @@ class Driver:
         conditions = node.get("status", {}).get("conditions", [])
         return (
             any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-            and (self._state.folder / "pod-resources/kubelet.sock").exists()
+            and (self._state.pod_resources / "kubelet.sock").exists()
             and self._state.plugin_socket.exists()
         )
 
     async def _started(self) -> messages.Started:
-        free = await pod_resources.allocatable(self._state.folder / "pod-resources")
-        memory = tuple(
-            messages.MemoryBlock(
-                NUMASet(node.get("ID", 0) for node in block.get("topology", {}).get("nodes", [])),
-                block["memory_type"],
-                block.get("size", 0),
-            )
-            for block in free.get("memory", [])
-        )
+        free, memory = await pod_resources.allocatable(self._state.pod_resources)
         line = self._machine_line()
         assert line is not None
         machine = machine_log.parse(line.message)
@@ -271,9 +267,9 @@ class Driver:
             for core in node.cores or ()
             for cpu in core.thread_ids or ()
         )
-        return messages.Started(
-            messages.StartedCPUs(every, CPUSet(free.get("cpu_ids", []))), memory
-        )
+        cpus = messages.StartedCPUs(every, free)
+        tells_config = "effective-configuration" in self._tell
+        return messages.Started(cpus, memory, await in_force() if tells_config else None)
 
     async def _stop_kubelet(self) -> None:
         """Kills the kubelet."""
@@ -558,9 +554,12 @@ class Driver:
         return self._store.get("pods", *pods.place(pod.manifest)) or {}
 
     async def state(self) -> messages.Answer:
-        """What the checkpoint files say."""
-        return messages.State(
-            self._state.shared(),
-            {uid: self._containers(uid) for uid in self._pods},
-            self._state.files(),
+        """What the checkpoint files say, with which podresources must agree."""
+        containers = {uid: self._containers(uid) for uid in self._pods}
+        problems = await pod_resources.disagreements(
+            self._state.pod_resources,
+            {pods.place(pod.manifest): containers[uid] for uid, pod in self._pods.items()},
         )
+        if problems:
+            return messages.Fault("; ".join(problems))
+        return messages.State(self._state.shared(), containers, self._state.files())

@@ -42,6 +42,11 @@ class NodeState:
         """The socket at which device plugins register."""
         return self.folder / "device-plugins" / KUBELET_SOCKET
 
+    @property
+    def pod_resources(self) -> Path:
+        """The folder of the podresources socket."""
+        return self.folder / "pod-resources"
+
     def read(self, name: str) -> dict[str, Any]:
         """The content of a checkpoint file, of whichever format; empty if there is none."""
         try:

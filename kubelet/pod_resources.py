@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,11 @@ import grpc
 
 from numaproof.kubelet import sockets
 from numaproof.kubelet.protobuf import Message, Schema
+from numaproof.protocol import messages
+from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 SCHEMA = Schema((resources.files(__package__) / "pod_resources.proto").read_text("utf-8"))
@@ -29,11 +33,81 @@ async def _call(folder: Path, method: str, response: str) -> Message:
             return answer
 
 
-async def allocatable(folder: Path) -> Message:
-    """What can be allocated exclusively; `folder` is the one of the kubelet's socket."""
-    return await _call(folder, "GetAllocatableResources", "AllocatableResourcesResponse")
+async def allocatable(folder: Path) -> tuple[CPUSet, tuple[messages.MemoryBlock, ...]]:
+    """The CPUs and the memory that can be allocated; `folder` has the kubelet's socket."""
+    answer = await _call(folder, "GetAllocatableResources", "AllocatableResourcesResponse")
+    return CPUSet(answer.get("cpu_ids", [])), _blocks(answer)
 
 
-async def assigned(folder: Path) -> Message:
-    """What each container has."""
-    return await _call(folder, "List", "ListPodResourcesResponse")
+async def disagreements(
+    folder: Path, pods: Mapping[tuple[str, str], messages.Containers]
+) -> list[str]:
+    """Where the kubelet's answer differs from what containers have, as sentences.
+
+    Args:
+        folder: the folder of the kubelet's socket.
+        pods: by namespace and name: the pod's containers. Init containers that must end are not in
+            the answer.
+    """
+    answer = await _call(folder, "List", "ListPodResourcesResponse")
+    problems = []
+    for pod in answer.get("pod_resources", []):
+        containers = pods.get((pod["namespace"], pod["name"]), {})
+        for one in pod.get("containers", []):
+            own = containers.get(one["name"])
+            expected = _Resources.of(own) if own else None
+            if expected not in (None, _Resources.read(one)):
+                problems.append(
+                    f"podresources reports {_Resources.read(one)} for {pod['name']}/{one['name']},"
+                    f" but the checkpoints have {expected}"
+                )
+    return problems
+
+
+@dataclass(frozen=True)
+class _Resources:
+    """A container's exclusive CPUs, memory and devices, in a form that can be compared."""
+
+    cpus: CPUSet
+    memory: frozenset[messages.MemoryBlock]
+    devices: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, container: messages.Container) -> _Resources:
+        devices = (container.devices or {}).items()
+        return cls(
+            container.exclusive,
+            frozenset(container.memory),
+            frozenset((resource, name) for resource, names in devices for name in names),
+        )
+
+    @classmethod
+    def read(cls, message: Message) -> _Resources:
+        devices = {
+            (one["resource_name"], name)
+            for one in message.get("devices", [])
+            for name in one["device_ids"]
+        }
+        return cls(
+            CPUSet(message.get("cpu_ids", [])),
+            frozenset(_blocks(message)),
+            frozenset(
+                (one["resource_name"], name) for one in devices for name in one["device_ids"]
+            ),
+        )
+
+    def __str__(self) -> str:
+        memory = sorted(f"{one.size} of {one.type} on {one.numa}" for one in self.memory)
+        devices = sorted(f"{resource} {name}" for resource, name in self.devices)
+        return ", ".join((f"CPUs {self.cpus}", *memory, *devices))
+
+
+def _blocks(message: Message) -> tuple[messages.MemoryBlock, ...]:
+    return tuple(
+        messages.MemoryBlock(
+            NUMASet(node.get("ID", 0) for node in block.get("topology", {}).get("nodes", [])),
+            block["memory_type"],
+            block.get("size", 0),
+        )
+        for block in message.get("memory", [])
+    )

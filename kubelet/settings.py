@@ -31,7 +31,6 @@ _ALONE: dict[str, Any] = {
     "cgroupsPerQOS": False,
     "enforceNodeAllocatable": [],
     "contentType": "application/json",
-    "cpuManagerReconcilePeriod": "100ms",
     "failSwapOn": False,
     "healthzBindAddress": "127.0.0.1",
     "imageGCHighThresholdPercent": 100,
@@ -52,14 +51,26 @@ _ALONE: dict[str, Any] = {
 _SINCE: dict[str, tuple[tuple[int, int], Any]] = {"failCgroupV1": ((1, 31), False)}
 
 
+_RECONCILE_PERIOD = {"cpuManagerReconcilePeriod": "100ms"}
+"""So that nobody waits ten seconds for a pass."""
+
+
 def configuration(
-    fields: Mapping[str, Any], release: tuple[int, int], folder: Path
+    fields: Mapping[str, Any], release: tuple[int, int], folder: Path, *, own_period: bool
 ) -> dict[str, Any]:
-    """The configuration of a node with what a user wants of the managers."""
+    """The configuration of a node with what a user wants of the managers.
+
+    Args:
+        fields: what the user wants.
+        release: the kubelet's minor release.
+        folder: the folder of the runtime's socket.
+        own_period: whether the reconcile period is the user's or the kubelet's default.
+    """
     since = {name: value for name, (first, value) in _SINCE.items() if release >= first}
     return {
         **_ALONE,
         **since,
+        **({} if own_period else _RECONCILE_PERIOD),
         "containerRuntimeEndpoint": f"unix://{folder / RUNTIME_SOCKET}",
         **fields,
     }
