@@ -91,9 +91,7 @@ class _Resources:
         return cls(
             CPUSet(message.get("cpu_ids", [])),
             frozenset(_blocks(message)),
-            frozenset(
-                (one["resource_name"], name) for one in devices for name in one["device_ids"]
-            ),
+            frozenset(devices),
         )
 
     def __str__(self) -> str:
