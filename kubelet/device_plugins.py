@@ -48,7 +48,7 @@ class DevicePlugin:
         with sockets.short_path(self.folder) as folder:
             self._server.add_insecure_port(f"unix:{folder}/{self.endpoint}")
             await self._server.start()
-            async with grpc.aio.insecure_channel(f"unix:{folder}/{KUBELET_SOCKET}") as channel:
+            async with sockets.channel(folder, KUBELET_SOCKET) as channel:
                 register: Any = channel.unary_unary(
                     f"/{_VERSION}.Registration/Register",
                     request_serializer=lambda message: SCHEMA.encode("RegisterRequest", message),

@@ -18,7 +18,7 @@ _PANIC = re.compile(r"^(?:panic: |fatal error: |\[signal )", re.MULTILINE)
 _FAILED_MANAGER = re.compile(r"Failed to initialize (cpu|memory|device) manager")
 _FAILED_START = re.compile(r"start (cpu|memory|device) manager error")
 _FATAL = frozenset({"command failed", "Failed to start ContainerManager"})
-_TOPOLOGY = re.compile("topology manager|policy option|max-allowable-numa-nodes", re.IGNORECASE)
+_TOPOLOGY = re.compile(r"topology manager|policy option|numa.nodes", re.IGNORECASE)
 _RUN = "failed to run Kubelet: "
 _AROUND = re.compile(
     rf"^{_RUN}|, path: &TypeMeta\{{.*$"

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import grpc
-
 from numaproof.kubelet import sockets
 from numaproof.kubelet.protobuf import Message, Schema
 from numaproof.protocol import messages
@@ -23,7 +21,7 @@ _SERVICE = "/v1.PodResourcesLister"
 
 async def _call(folder: Path, method: str, response: str) -> Message:
     with sockets.short_path(folder) as path:
-        async with grpc.aio.insecure_channel(f"unix:{path}/kubelet.sock") as channel:
+        async with sockets.channel(path, "kubelet.sock") as channel:
             call: Any = channel.unary_unary(
                 f"{_SERVICE}/{method}",
                 request_serializer=lambda _: b"",

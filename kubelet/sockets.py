@@ -1,4 +1,4 @@
-"""Short paths for Unix sockets, whose paths have at most 107 bytes."""
+"""Short paths for Unix sockets, whose paths have at most 107 bytes, and channels to them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import grpc
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# gRPC shares connections between channels to the same path, but a short path may soon be another
+# folder's.
+_OWN_CONNECTIONS = (("grpc.use_local_subchannel_pool", 1),)
+
+
+def channel(folder: str, name: str) -> grpc.aio.Channel:
+    """A channel to a socket in a folder, which may have a short path."""
+    return grpc.aio.insecure_channel(f"unix:{folder}/{name}", _OWN_CONNECTIONS)
 
 
 @contextmanager

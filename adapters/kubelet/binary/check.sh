@@ -17,4 +17,5 @@ release=${NUMAPROOF_KUBELET:-$(cd "$here/../releases" && ls -- *.mod | sort -V |
 release=${release%.mod}
 "$here/build.sh" "$release" "$folder/kubelet"
 numaproof doctor --kubelet "$folder/kubelet"
+NUMAPROOF_KUBELET_BINARY="$folder/kubelet" pytest "$here/../../../tests/kubelet"
 exec numaproof check --kubelet "$folder/kubelet" --out "$folder/report" "$@"
