@@ -19,6 +19,7 @@ _FAILED_MANAGER = re.compile(r"Failed to initialize (cpu|memory|device) manager"
 _FAILED_START = re.compile(r"start (cpu|memory|device) manager error")
 _FATAL = frozenset({"command failed", "Failed to start ContainerManager"})
 _TOPOLOGY = re.compile(r"topology manager|policy option|numa.nodes", re.IGNORECASE)
+_GATES = "require feature gates"
 _RUN = "failed to run Kubelet: "
 _AROUND = re.compile(
     rf"^{_RUN}|, path: &TypeMeta\{{.*$"
@@ -62,4 +63,5 @@ def _stage(lines: Sequence[LogLine], error: str) -> messages.Stage:
     has_machine = any(one.message.startswith(machine_log.LINE) for one in lines)
     if not has_machine:
         return "discovery"
-    return "topology" if _TOPOLOGY.search(error) else "config"
+    is_topology = _TOPOLOGY.search(error) and _GATES not in error
+    return "topology" if is_topology else "config"
