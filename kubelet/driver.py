@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numaproof.kubelet import last_words, machine_log, pod_resources, pods, settings
+from numaproof.kubelet import cpusets, last_words, machine_log, pod_resources, pods, settings
 from numaproof.kubelet.api_server import ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
@@ -554,12 +554,17 @@ class Driver:
         return self._store.get("pods", *pods.place(pod.manifest)) or {}
 
     async def state(self) -> messages.Answer:
-        """What the checkpoint files say, with which podresources must agree."""
+        """What the checkpoint files say, with which podresources and the runtime must agree."""
+        await self._until(self._has_created, "created the first container of each pod")
         containers = {uid: self._containers(uid) for uid in self._pods}
-        problems = await pod_resources.disagreements(
-            self._state.pod_resources,
-            {pods.place(pod.manifest): containers[uid] for uid, pod in self._pods.items()},
-        )
+        named = {pods.place(pod.manifest): containers[uid] for uid, pod in self._pods.items()}
+        problems = [
+            *await pod_resources.disagreements(self._state.pod_resources, named),
+            *cpusets.disagreements(self._runtime.containers.values(), containers),
+        ]
         if problems:
             return messages.Fault("; ".join(problems))
         return messages.State(self._state.shared(), containers, self._state.files())
+
+    def _has_created(self) -> bool:
+        return {one.place[0] for one in self._runtime.containers.values()} >= self._pods.keys()
