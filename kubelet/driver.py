@@ -21,7 +21,7 @@ from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
 from numaproof.kubelet.node_state import NodeState, hint
 from numaproof.kubelet.process import KubeletProcess, LogLine, parse_line
-from numaproof.kubelet.runtime import Runtime, serve
+from numaproof.kubelet.runtime import MISSING_IMAGE, Runtime, serve
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 
@@ -40,8 +40,10 @@ _DEVICES_PROCESSED = "Processed device updates for resource"
 _HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
 _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
+_PROBE = "numaproof-probe-"
+_SKIPPED = "skipping container; ID not found in pod status"
 _PASSES = 2
-"""A pass of the reconcile loop is over when the pass after the next begins."""
+"""A pass of the reconcile loop is over when it skips a container once more."""
 
 
 class KubeletExitedError(Exception):
@@ -103,7 +105,7 @@ class Driver:
         self._plugins: dict[str, DevicePlugin] = {}
         self._lines: list[LogLine] = []
         self._device_updates: Counter[str] = Counter()
-        self._passes: Counter[tuple[str, str]] = Counter()
+        self._passes = 0
         self._last_cpusets: dict[tuple[str, str], str] = {}
         self._seen_requests = 0
         self._earlier_uids: set[str] = set()
@@ -147,8 +149,8 @@ class Driver:
                 self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
             case message if message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
                 self._housekeepings[message] += 1
-            case message if message.endswith("containerMap: container still active"):
-                self._passes[values.get("podUID", ""), values.get("containerName", "")] += 1
+            case message if message.endswith(_SKIPPED) and _PROBE in values.get("pod", ""):
+                self._passes += 1
             case _:
                 self._lines.append(line)
         self._change.set()
@@ -241,7 +243,6 @@ class Driver:
         self._pods = {}
         self._lines.clear()
         self._device_updates.clear()
-        self._passes.clear()
         self._last_cpusets.clear()
         self._earlier_uids.clear()
         self._seen_requests = 0
@@ -422,12 +423,20 @@ class Driver:
                 await self._probe()
 
     async def _probe(self) -> None:
+        self._remove_probe(await self._admit_probe("image"))
+
+    async def _admit_probe(self, image: str) -> BoundPod:
+        """Lets the kubelet admit a pod without requests."""
         self._probes += 1
-        name = f"numaproof-probe-{self._probes}"
-        spec = {"containers": [{"name": "probe"}]}
+        name = f"{_PROBE}{self._probes}"
+        spec = {"containers": [{"name": "probe", "image": image}]}
         pod = self._bind({"metadata": {"name": name, "uid": name}, "spec": spec})
         await self._decided(pod)
-        del self._pods[name]
+        return pod
+
+    def _remove_probe(self, pod: BoundPod) -> None:
+        """Deletes such a pod, without waiting for its end."""
+        del self._pods[pod.manifest["metadata"]["uid"]]
         self._request_deletion(pod)
 
     def _request_deletion(self, pod: BoundPod) -> None:
@@ -517,14 +526,18 @@ class Driver:
         )
 
     async def _pass(self) -> None:
-        """Waits for a whole pass of the reconcile loop, if there is anything to reconcile."""
+        """Waits for a whole pass of the reconcile loop, if there is anything to reconcile.
+
+        Each pass logs that it skips the container of a pod without an image.
+        """
         if self._state.policy() != "static" or not any(self._runtime.running()):
             return
-        before = self._passes.copy()
+        pod = await self._admit_probe(MISSING_IMAGE)
+        before = self._passes
         await self._until(
-            lambda: any(self._passes[one] - before[one] > _PASSES for one in self._passes),
-            "reconciled the containers' CPUs",
+            lambda: self._passes - before >= _PASSES, "reconciled the containers' CPUs"
         )
+        self._remove_probe(pod)
 
     def _knows_what_runs(self) -> bool:
         """Whether the kubelet has started what it can, and reported it to the API server."""

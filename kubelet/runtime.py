@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SCHEMA = Schema((resources.files(__package__) / "runtime.proto").read_text("utf-8"))
 
+MISSING_IMAGE = "numaproof.invalid/missing:1"
+"""The only image that can't be pulled."""
+
 CREATED, RUNNING, EXITED = range(3)
 READY, NOT_READY = range(2)
 
@@ -228,12 +231,16 @@ class Runtime:
         return {}
 
     def image_status(self, request: Message) -> Message:
-        """That the image is there."""
-        return {"image": _image(request["image"]["image"])}
+        """That the image is there, unless it is the missing one."""
+        name = request["image"]["image"]
+        return {} if name == MISSING_IMAGE else {"image": _image(name)}
 
     def pull_image(self, request: Message) -> Message:
-        """Does nothing: every image is there."""
-        return {"image_ref": request["image"]["image"]}
+        """Does nothing: every image but the missing one is there."""
+        name = request["image"]["image"]
+        if name == MISSING_IMAGE:
+            raise LookupError(f"no image {name}")
+        return {"image_ref": name}
 
     def image_fs_info(self, _: Message) -> Message:
         """An empty file system."""

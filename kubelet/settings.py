@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 NODE = "node"
 RUNTIME_SOCKET = "cri.sock"
 
-# pod_workers say when a pod is admitted, cpu_manager when a pass of its loop begins,
+# pod_workers say when a pod is admitted, cpu_manager which containers its loop skips,
 # kubelet_pods when pods that are gone are forgotten.
 _VERBOSE = {"pod_workers": 4, "cpu_manager": 5, "kubelet_pods": 3}
 
