@@ -35,14 +35,14 @@ class Server:
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         async for line in reader:
             request = codec.decode(line, codec.Request)
-            answer = await self._answer(codec.decode_args(request), request.op)
+            answer = await self._answer(request)
             sys.stdout.buffer.write(codec.encode_answer(request.id, answer))
             sys.stdout.buffer.flush()
         await self._driver.close()
 
-    async def _answer(self, args: messages.Args, operation: str) -> messages.Answer:
+    async def _answer(self, request: codec.Request) -> messages.Answer:
         try:
-            return await self._call(args, operation)
+            return await self._call(codec.decode_args(request), request.op)
         except KubeletExitedError as error:
             answer = last_words.refusal(str(error))
             if isinstance(answer, messages.Fault):

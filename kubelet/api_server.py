@@ -170,7 +170,13 @@ def _without_directives(patch: Any) -> Any:
             for name, one in patch.items()
             if one is not None and not name.startswith("$")
         }
-    return [_without_directives(one) for one in patch] if isinstance(patch, list) else patch
+    if not isinstance(patch, list):
+        return patch
+    return [
+        _without_directives(one)
+        for one in patch
+        if not (isinstance(one, dict) and one.get("$patch") == "delete")
+    ]
 
 
 class ApiServer:
@@ -186,9 +192,9 @@ class ApiServer:
         """Starts serving on a free port."""
         application = web.Application()
         application.router.add_route("*", "/{tail:.*}", self._answer)
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, shutdown_timeout=0.1)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         self.port = self._runner.addresses[0][1]
 

@@ -101,6 +101,8 @@ def _run(path: Path) -> str:
 
 def _why_not(path: Path) -> str:
     """Why the kernel doesn't run a file; empty if the file doesn't say."""
+    if not path.exists():
+        return ""
     with path.open("rb") as file:
         header = file.read(20)
     if header[:4] != b"\x7fELF":

@@ -14,6 +14,8 @@ from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, Uncor
 LINE = "Machine: "
 """How the line begins."""
 
+_TOPOLOGY = " Topology:["
+
 
 def parse(text: str) -> MachineInfo:
     """The machine in a line of the log.
@@ -21,18 +23,20 @@ def parse(text: str) -> MachineInfo:
     Raises:
         ValueError: the line is not cAdvisor's.
     """
-    # What comes before has names and addresses in it, which may contain anything.
-    begin = text.find("NumCores:")
-    value, _ = _structure(text, begin) if begin >= 0 else ({}, 0)
-    if "Topology" not in value:
+    # What comes before, between and after has names and addresses, which may contain anything.
+    begin, topology = text.find("NumCores:"), text.rfind(_TOPOLOGY)
+    end = text.find(" MachineID:", begin)
+    if not 0 <= begin < end < topology:
         raise ValueError(f"this is no machine: {text[:200]}")
+    value, _ = _structure(text[:end], begin)
+    nodes, _ = _value(text, topology + len(_TOPOLOGY) - 1)
     return MachineInfo(
         num_cores=int(value["NumCores"]),
         num_physical_cores=int(value["NumPhysicalCores"]),
         num_sockets=int(value["NumSockets"]),
         memory_capacity=int(value["MemoryCapacity"]),
         hugepages=_pages(value["HugePages"]),
-        topology=tuple(map(_node, value["Topology"])) or None,
+        topology=tuple(map(_node, nodes)) or None,
     )
 
 
@@ -60,7 +64,9 @@ def _value(text: str, at: int) -> tuple[Any, int]:
         assert plain is not None
         return plain[0], plain.end()
     items, at = [], at + 1
-    while text[at] != "]":
+    while not text.startswith("]", at):
+        if at >= len(text):
+            raise ValueError("the line is cut off")
         if text[at] == " ":
             at += 1
             continue

@@ -110,8 +110,8 @@ class Schema:
             if field is None:
                 continue
             if field.is_map:
-                entry = dict(_read_fields(value))
-                key = entry.get(1, b"").decode()
+                entry = dict(_read_fields(self._value("bytes", value)))
+                key = self._value("string", entry.get(1, b""))
                 message.setdefault(field.name, {})[key] = self._value(field.kind, entry.get(2, b""))
             elif field.is_repeated:
                 items = _unpack(value) if field.kind in _INTEGERS else [value]
@@ -123,12 +123,19 @@ class Schema:
 
     def _value(self, kind: str, value: Any) -> Any:
         if kind in _INTEGERS:
+            if not isinstance(value, int):
+                raise ProtobufError(f"a {kind} is sent as bytes")
             return bool(value) if kind == "bool" else _to_signed(value)
         if not isinstance(value, bytes):
             raise ProtobufError(f"a {kind} is sent as a number")
         if kind == "bytes":
             return value
-        return value.decode() if kind == "string" else self.decode(kind, value)
+        if kind != "string":
+            return self.decode(kind, value)
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise ProtobufError(f"a string is no UTF-8: {error}") from None
 
 
 def _fields(body: str) -> Iterator[Field]:
@@ -185,7 +192,8 @@ def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
             value, at = data[at : at + size], at + size
             if at > len(data):
                 raise ProtobufError("the message is cut off")
-        yield number, value
+        if wire in (_VARINT, _BYTES):  # no field has a fixed size
+            yield number, value
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:

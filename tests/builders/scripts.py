@@ -1,0 +1,16 @@
+"""Shell scripts that stand in for kubelets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def kubelet_script(file: Path, script: str, version: str = "1.37.0") -> Path:
+    """Writes a script that tells its version, and otherwise does something."""
+    told = f'[ "$*" = --version ] && echo "Kubernetes v{version}" && exit'
+    file.write_text(f"#!/bin/sh\n{told}\n{script}\n", encoding="utf-8")
+    file.chmod(0o755)
+    return file

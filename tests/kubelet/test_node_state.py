@@ -1,0 +1,159 @@
+"""What containers have is read from checkpoint files of every release."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from builders.machines import regular
+from builders.pods import container, guaranteed_resources, pod
+from numaproof.kubelet import node_state, pods
+from numaproof.kubelet.node_state import NodeState, hint
+from numaproof.protocol import messages
+from numaproof.protocol.releases import RELEASES
+from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = {
+    "cpuManagerPolicy": "static",
+    "reservedSystemCPUs": "0",
+    "memoryManagerPolicy": "Static",
+    "topologyManagerPolicy": "best-effort",
+    "kubeReserved": {"memory": "100Mi"},
+    "evictionHard": {"memory.available": "100Mi"},
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "200Mi"}}],
+}
+TWO = guaranteed_resources({"cpu": "2", "memory": "64Mi"})
+HALF = {"requests": {"cpu": "500m"}}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_files_of_a_release_say_what_it_answers(release: str, tmp_path: Path) -> None:
+    """The reference writes the same files as the kubelet, and answers from its memory."""
+    reference = Reference()
+    start = messages.StartArgs(CONFIG, str(tmp_path), release, machine=regular(2))
+    assert isinstance(reference.call("start", start), messages.Started)
+    state = NodeState(tmp_path)
+    assert state.uids() == set()
+    manifests = [
+        pod("uid-a", [container("app", TWO), container("side", TWO)]),
+        pod("uid-b", [container("app", HALF)]),
+        pod("uid-c", [container("app", TWO)], [container("prepare", TWO)]),
+    ]
+    affinity = {}
+    for one in manifests:
+        answer = reference.call("admit", messages.AdmitArgs(one))
+        assert isinstance(answer, messages.Admitted)
+        found = answer.containers
+        affinity[one["metadata"]["uid"]] = {name: has.affinity for name, has in found.items()}
+    answer = reference.call("state", messages.NoArgs())
+    assert isinstance(answer, messages.State)
+    assert state.policy() == "static"
+    assert state.shared() == answer.shared
+    assert state.files() == answer.files
+    assert state.uids() == {"uid-a", "uid-c"}
+    for number, one in enumerate(manifests):
+        uid = one["metadata"]["uid"]
+        found = state.containers(
+            pods.bind(one, number), affinity[uid], has_devices=False, quotas=None
+        )
+        assert found == answer.pods[uid]
+
+
+def write(folder: Path, name: str, content: Any) -> None:
+    file = folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"policyName": "static", "checksum": 1},
+        {"data": '{"policyName":"static"}', "checksum": 1},
+        {"Data": {"policyName": "static"}, "Checksum": 1},
+    ],
+)
+def test_a_checkpoint_is_read_in_every_format(content: Any, tmp_path: Path) -> None:
+    write(tmp_path, node_state.CPU, content)
+    assert NodeState(tmp_path).policy() == "static"
+
+
+def test_a_folder_without_checkpoints_says_nothing(tmp_path: Path) -> None:
+    state = NodeState(tmp_path)
+    assert state.uids() == set()
+    assert state.policy() == ""
+    assert state.shared() == CPUSet()
+    assert state.files() == {}
+    assert not state.has_checkpoint(node_state.DEVICES)
+    assert state.plugin_socket == tmp_path / "device-plugins/kubelet.sock"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (node_state.CPU, {"entries": {"uid-a": {"app": "1"}}}),
+        (node_state.CPU, {"podEntries": {"uid-a": {"cpuSet": "1"}}, "entries": None}),
+        (node_state.MEMORY, {"entries": {"uid-a": {"app": []}}}),
+        (node_state.MEMORY, {"podEntries": {"uid-a": []}}),
+        (node_state.DEVICES, {"Data": {"PodDeviceEntries": [{"PodUID": "uid-a"}]}, "Checksum": 1}),
+    ],
+)
+def test_every_file_may_name_a_pod(name: str, content: Any, tmp_path: Path) -> None:
+    write(tmp_path, name, content)
+    assert NodeState(tmp_path).uids() == {"uid-a"}
+
+
+def entry(uid: str, name: str, resource: str, **by_node: list[str]) -> dict[str, Any]:
+    return {
+        "PodUID": uid,
+        "ContainerName": name,
+        "ResourceName": resource,
+        "DeviceIDs": by_node,
+        "AllocResp": "",
+    }
+
+
+def test_a_container_has_devices_and_quotas_if_they_are_wanted(tmp_path: Path) -> None:
+    entries = [
+        entry("uid-a", "app", "vendor.example/nic", n0=["b"], n1=["a", "c"]),
+        entry("uid-a", "app", "vendor.example/gpu", n0=["x"]),
+        entry("uid-a", "side", "vendor.example/nic", n0=["d"]),
+        entry("uid-b", "app", "vendor.example/nic", n0=["e"]),
+    ]
+    write(tmp_path, node_state.DEVICES, {"Data": {"PodDeviceEntries": entries}, "Checksum": 1})
+    write(tmp_path, node_state.CPU, {"defaultCpuSet": "0-3", "entries": {"uid-a": {"side": "4"}}})
+    state = NodeState(tmp_path)
+    one = pod("uid-a", [container("app", {}), container("side", {}), container("none", {})])
+    quotas = {"app": True, "side": False, "none": True}
+    found = state.containers(one, {}, has_devices=True, quotas=quotas)
+    assert {name: has.devices for name, has in found.items()} == {
+        "app": {"vendor.example/nic": ("a", "b", "c"), "vendor.example/gpu": ("x",)},
+        "side": {"vendor.example/nic": ("d",)},
+        "none": {},
+    }
+    assert {name: has.quota for name, has in found.items()} == quotas
+    assert [str(has.cpus) for has in found.values()] == ["0-3", "4", "0-3"]
+    assert [str(has.exclusive) for has in found.values()] == ["", "4", ""]
+    plain = state.containers(one, {}, has_devices=False, quotas=None)
+    assert [(has.devices, has.quota) for has in plain.values()] == [(None, None)] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"NUMANodeAffinity":null,"Preferred":false}', messages.Hint(None, preferred=False)),
+        ('{"NUMANodeAffinity":5,"Preferred":true}', messages.Hint(NUMASet([0, 2]), preferred=True)),
+        (
+            f'{{"NUMANodeAffinity":{1 << 63},"Preferred":true}}',
+            messages.Hint(NUMASet([63]), preferred=True),
+        ),
+    ],
+)
+def test_a_hint_is_read_as_it_is_logged(text: str, expected: messages.Hint) -> None:
+    assert hint(text) == expected
