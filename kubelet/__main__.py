@@ -16,8 +16,6 @@ from numaproof.kubelet.driver import Driver, KubeletExitedError
 from numaproof.kubelet.machine_trees import DescribedMachines
 from numaproof.protocol import codec, messages
 
-_LONGEST_LINE = 1 << 26
-
 
 class Server:
     """Answers requests, one after the other."""
@@ -31,9 +29,8 @@ class Server:
         """Reads requests from standard input until it ends."""
         await self._driver.open()
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=_LONGEST_LINE)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        async for line in reader:
+        # Standard input may be a file, which asyncio can't watch.
+        while line := await loop.run_in_executor(None, sys.stdin.buffer.readline):
             request = codec.decode(line, codec.Request)
             answer = await self._answer(request)
             sys.stdout.buffer.write(codec.encode_answer(request.id, answer))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def disagreements(
-    created: Iterable[RuntimeContainer], pods: Mapping[str, messages.Containers]
+    running: Iterable[RuntimeContainer], pods: Mapping[str, messages.Containers]
 ) -> Iterator[str]:
     """Where the runtime was told otherwise, as sentences.
 
@@ -22,10 +22,10 @@ def disagreements(
     CPUs are not compared.
 
     Args:
-        created: the runtime's containers.
+        running: the runtime's containers.
         pods: by uid: the pod's containers.
     """
-    for one in created:
+    for one in running:
         uid, name = one.place
         own = pods.get(uid, {}).get(name)
         if own is None:

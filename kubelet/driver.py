@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from numaproof.kubelet import cpusets, last_words, machine_log, pod_resources, pods, settings
 from numaproof.kubelet.api_server import ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
@@ -64,7 +66,7 @@ class BoundPod:
     """
 
     manifest: Object
-    refusal: messages.RefusedPod | None = None
+    refusal: messages.AdmissionRefused | None = None
     affinity: dict[str, messages.Hint] = field(default_factory=dict)
     is_admitted: bool = False
     is_initialized: bool = False
@@ -324,18 +326,25 @@ class Driver:
                 self._initialize(pod)
                 await self._until(lambda: self._quotas(uid), f"created the containers of {uid}")
             return messages.Admitted(self._containers(uid))
+        answer = pod.refusal
         if "refused-pods" in self._tell:
-            await self._until(lambda: self._event(pod), f"reported that it rejected pod {uid}")
+            await self._until(lambda: self._outcome(pod), f"reported the status of pod {uid}")
+            answer = replace(answer, pod=self._outcome(pod))
+        while (event := self._warning(pod)) is not None:
+            self._store.delete("events", *pods.place(event))
         self._store.delete("pods", *pods.place(pod.manifest))
         del self._pods[uid]
         await self._free_stale()
-        refusal, event = pod.refusal, self._event(pod)
-        outcome = messages.RefusedPod(
-            refusal.phase, refusal.reason, refusal.message, (event or {}).get("message", "")
+        return answer
+
+    def _outcome(self, pod: BoundPod) -> messages.RefusedPod | None:
+        """The status of a rejected pod and the message of its event; None until both are there."""
+        status, event = self._read(pod).get("status", {}), self._warning(pod)
+        if event is None or status.get("phase") != "Failed":
+            return None
+        return messages.RefusedPod(
+            status["phase"], status.get("reason", ""), status.get("message", ""), event["message"]
         )
-        message = refusal.message.removeprefix("Pod was rejected: ")
-        told = outcome if "refused-pods" in self._tell else None
-        return messages.AdmissionRefused(refusal.reason, message, told)
 
     async def _decided(self, pod: BoundPod) -> None:
         """Waits until the kubelet has admitted or rejected a pod."""
@@ -345,24 +354,25 @@ class Driver:
         )
 
     def _look_at(self, pod: BoundPod) -> BoundPod:
-        """Reads from the API server whether the kubelet has rejected a pod."""
-        status = self._read(pod).get("status", {})
-        if status.get("phase") == "Failed" and status.get("reason"):
-            pod.refusal = messages.RefusedPod(
-                status["phase"], status["reason"], status.get("message", ""), ""
-            )
+        """Reads from the API server whether the kubelet has rejected a pod.
+
+        The event comes at once. The status may come seconds later, when the kubelet is sure that
+        no container of the pod runs.
+        """
+        event = None if pod.is_admitted else self._warning(pod)
+        if event is not None:
+            pod.refusal = messages.AdmissionRefused(event["reason"], event["message"])
         return pod
 
-    def _event(self, pod: BoundPod) -> Object | None:
-        """The warning about a pod's rejection."""
-        uid = pod.manifest["metadata"]["uid"]
+    def _warning(self, pod: BoundPod) -> Object | None:
+        """The warning about a pod as a whole, if there is one."""
         return next(
             (
                 one
                 for one in self._store.list("events")
-                if one.get("involvedObject", {}).get("uid") == uid
-                and pod.refusal
-                and one.get("reason") == pod.refusal.reason
+                if one.get("type") == "Warning"
+                and one["involvedObject"].get("uid") == pod.manifest["metadata"]["uid"]
+                and not one["involvedObject"].get("fieldPath")
             ),
             None,
         )

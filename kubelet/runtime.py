@@ -342,7 +342,13 @@ Calls that aren't here are answered as unimplemented, and the kubelet does witho
 
 _EMPTY = frozenset(
     {
-        *("ListImages", "RemoveImage", "UpdateRuntimeConfig", "ListContainerStats"),
+        *(
+            "ListImages",
+            "RemoveImage",
+            "ReopenContainerLog",
+            "UpdateRuntimeConfig",
+            "ListContainerStats",
+        ),
         *("ListPodSandboxStats", "ListPodSandboxMetrics", "ListMetricDescriptors"),
     }
 )
