@@ -70,6 +70,7 @@ class Store:
     _objects: dict[tuple[str, str, str], Object] = field(default_factory=dict)
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _version: int = 0
+    _history: list[tuple[int, str, Change]] = field(default_factory=list)
     _watches: list[tuple[str, asyncio.Queue[Change]]] = field(default_factory=list)
 
     def get(self, plural: str, namespace: str, name: str) -> Object | None:
@@ -100,6 +101,7 @@ class Store:
     def clear(self) -> None:
         """Removes all objects without a word to those who watch."""
         self._objects.clear()
+        self._history.clear()
 
     def delete(self, plural: str, namespace: str, name: str) -> Object | None:
         """Removes an object."""
@@ -114,9 +116,12 @@ class Store:
         """The resource version of the last change."""
         return str(self._version)
 
-    def watch(self, plural: str) -> asyncio.Queue[Change]:
-        """The changes of a kind from now on."""
+    def watch(self, plural: str, since: int | None = None) -> asyncio.Queue[Change]:
+        """The changes of a kind, from now on or since a resource version."""
         queue: asyncio.Queue[Change] = asyncio.Queue()
+        for version, kind, change in self._history:
+            if since is not None and version > since and kind == plural:
+                queue.put_nowait(change)
         self._watches.append((plural, queue))
         return queue
 
@@ -129,9 +134,11 @@ class Store:
         return str(self._version)
 
     def _tell(self, plural: str, change: Change) -> None:
+        kept = (change[0], copy.deepcopy(change[1]))
+        self._history.append((self._version, plural, kept))
         for kind, queue in self._watches:
             if kind == plural:
-                queue.put_nowait((change[0], copy.deepcopy(change[1])))
+                queue.put_nowait(kept)
         self.on_change(plural, change)
 
 
@@ -274,13 +281,11 @@ class ApiServer:
 
     async def _watch(self, request: web.Request, at: dict[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        changes = self.store.watch(at["plural"])
         selector = request.query.get("fieldSelector", "")
-        existing: list[Object] = []
-        if request.query.get("sendInitialEvents") == "true" or not request.query.get(
-            "resourceVersion"
-        ):
-            existing = self.store.list(at["plural"], at["namespace"])
+        version = request.query.get("resourceVersion", "")
+        from_now = request.query.get("sendInitialEvents") == "true" or not version
+        existing = self.store.list(at["plural"], at["namespace"]) if from_now else []
+        changes = self.store.watch(at["plural"], None if from_now else int(version))
         await response.prepare(request)
         for one in existing:
             if _matches(one, selector):

@@ -160,6 +160,16 @@ async def test_a_mark_follows_the_initial_events_that_were_requested() -> None:
             assert await watch.next_names(1) == [("ADDED", "c")]
 
 
+async def test_a_watch_has_what_changed_since_the_list() -> None:
+    async with serving() as client:
+        client.store.put("pods", pod("before"))
+        version = client.store.version
+        client.store.put("pods", pod("meanwhile"))
+        async with client.watch("/api/v1/pods", resourceVersion=version) as watch:
+            client.store.put("pods", pod("later"))
+            assert await watch.next_names(2) == [("ADDED", "meanwhile"), ("ADDED", "later")]
+
+
 async def test_a_watch_ends_when_its_client_has_gone() -> None:
     async with serving() as client:
         async with client.watch("/api/v1/pods"):
