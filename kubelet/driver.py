@@ -8,6 +8,7 @@ line of its log, a request to the API server, a call of the runtime, or the end 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ _SLOW = 10.0
 
 _FIRST_SYNC = "Pod is being synced for the first time"
 _DEVICES_PROCESSED = "Processed device updates for resource"
+_REMOVED = "SyncLoop REMOVE"
 _HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
 _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
@@ -111,6 +113,7 @@ class Driver:
         self._last_cpusets: dict[tuple[str, str], str] = {}
         self._seen_requests = 0
         self._earlier_uids: set[str] = set()
+        self._leaving: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
 
@@ -132,7 +135,10 @@ class Driver:
         pod = self._pods.get(uid)
         return pod is not None and pod.is_initialized and pods.runs_once(pod.manifest, name)
 
-    def _on_object(self, _plural: str, _change: Change) -> None:
+    def _on_object(self, plural: str, change: Change) -> None:
+        kind, value = change
+        if plural == "pods" and kind == "DELETED":
+            self._leaving.add("/".join(pods.place(value)))
         self._change.set()
 
     def _on_line(self, text: str) -> None:
@@ -149,6 +155,8 @@ class Driver:
                     pod.is_admitted = True
             case message if message == _DEVICES_PROCESSED:
                 self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
+            case message if message == _REMOVED:
+                self._leaving -= {*json.loads(values.get("pods", "[]"))}
             case message if message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
                 self._housekeepings[message] += 1
             case message if message.endswith(_SKIPPED) and _PROBE in values.get("pod", ""):
@@ -247,6 +255,7 @@ class Driver:
         self._device_updates.clear()
         self._last_cpusets.clear()
         self._earlier_uids.clear()
+        self._leaving.clear()
         self._seen_requests = 0
 
     def _is_ready(self) -> bool:
@@ -414,6 +423,7 @@ class Driver:
         Kubernetes never reuses a pod's uid. A kubelet that still knows it would take the new pod
         for the old one.
         """
+        await self._until(lambda: not self._leaving, "noticed that pods are gone")
         for message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
             await self._more(self._housekeepings, message, "cleaned up after its pods")
 
