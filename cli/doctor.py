@@ -97,7 +97,8 @@ def _try_kubelet(path: str, arguments: tuple[str, ...], timeout: float, *, as_js
         if one.fix:
             click.echo(f"  → {one.fix}")
     if diagnosis.healthy:
-        click.echo(f"\nNext: numaproof check --kubelet {shlex.quote(path)} --quick")
+        more = [word for one in arguments for word in ("--kubelet-arg", one)]
+        click.echo(f"\nNext: numaproof check {shlex.join(['--kubelet', path, *more, '--quick'])}")
     return 0 if diagnosis.healthy else 1
 
 

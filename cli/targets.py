@@ -129,6 +129,10 @@ def kubelet_options(**programs: str) -> Callable[[F], F]:
         @wraps(command)
         def choose(**values: Any) -> Any:
             arguments = values.pop("kubelet_arguments")
+            if arguments and not any(values[kubelet] for kubelet in programs):
+                raise click.UsageError(
+                    "--kubelet-arg needs --kubelet; add it or remove the argument"
+                )
             for kubelet, program in programs.items():
                 path, given = values.pop(kubelet), values[program]
                 if path is None:

@@ -40,6 +40,7 @@ _SLOW = 10.0
 
 _FIRST_SYNC = "Pod is being synced for the first time"
 _DEVICES_PROCESSED = "Processed device updates for resource"
+_WORKER_ENDED = "Pod has been terminated and is no longer known"
 _REMOVED = "SyncLoop REMOVE"
 _HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
 _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
@@ -109,11 +110,12 @@ class Driver:
         self._plugins: dict[str, DevicePlugin] = {}
         self._lines: list[LogLine] = []
         self._device_updates: Counter[str] = Counter()
-        self._passes = 0
+        self._passes: Counter[str] = Counter()
         self._last_cpusets: dict[tuple[str, str], str] = {}
         self._seen_requests = 0
         self._earlier_uids: set[str] = set()
         self._leaving: set[str] = set()
+        self._workers: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
 
@@ -149,18 +151,21 @@ class Driver:
         match line.message:
             case "Topology Affinity" if "bestHint" in values:
                 self._note_affinity(values)
-            case message if message == _FIRST_SYNC and values.get("updateType") == "create":
+            case message if message == _FIRST_SYNC:
+                self._workers.add(values.get("podUID", ""))
                 pod = self._pods.get(values.get("podUID", ""))
-                if pod is not None:
+                if pod is not None and values.get("updateType") == "create":
                     pod.is_admitted = True
+            case message if message.startswith(_WORKER_ENDED):
+                self._workers.discard(values.get("podUID", ""))
             case message if message == _DEVICES_PROCESSED:
                 self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
             case message if message == _REMOVED:
                 self._leaving -= {*json.loads(values.get("pods", "[]"))}
             case message if message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
                 self._housekeepings[message] += 1
-            case message if message.endswith(_SKIPPED) and _PROBE in values.get("pod", ""):
-                self._passes += 1
+            case message if message.endswith(_SKIPPED):
+                self._passes[values.get("pod", "")] += 1
             case _:
                 self._lines.append(line)
         self._change.set()
@@ -253,9 +258,11 @@ class Driver:
         self._pods = {}
         self._lines.clear()
         self._device_updates.clear()
+        self._passes.clear()
         self._last_cpusets.clear()
         self._earlier_uids.clear()
         self._leaving.clear()
+        self._workers.clear()
         self._seen_requests = 0
 
     def _is_ready(self) -> bool:
@@ -327,7 +334,7 @@ class Driver:
         pod = self._pods.get(uid)
         if pod is None:
             if uid in self._earlier_uids:
-                await self._housekeep()
+                await self._forget(uid)
             pod = self._bind(args.pod)
             await self._decided(pod)
         if pod.refusal is None:
@@ -417,8 +424,8 @@ class Driver:
         await self._free_stale()
         return messages.Done()
 
-    async def _housekeep(self) -> None:
-        """Waits until the kubelet has forgotten the pods that are gone.
+    async def _forget(self, uid: str) -> None:
+        """Waits until the kubelet has forgotten a pod that is gone.
 
         Kubernetes never reuses a pod's uid. A kubelet that still knows it would take the new pod
         for the old one.
@@ -426,6 +433,7 @@ class Driver:
         await self._until(lambda: not self._leaving, "noticed that pods are gone")
         for message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
             await self._more(self._housekeepings, message, "cleaned up after its pods")
+        await self._until(lambda: uid not in self._workers, f"forgotten pod {uid}")
 
     async def _more(self, counter: Counter[str], name: str, what: str) -> None:
         """Waits until an event happens once more."""
@@ -553,10 +561,8 @@ class Driver:
         if self._state.policy() != "static" or not any(self._runtime.running()):
             return
         pod = await self._admit_probe(MISSING_IMAGE)
-        before = self._passes
-        await self._until(
-            lambda: self._passes - before >= _PASSES, "reconciled the containers' CPUs"
-        )
+        name = "/".join(pods.place(pod.manifest))
+        await self._until(lambda: self._passes[name] >= _PASSES, "reconciled the containers' CPUs")
         self._remove_probe(pod)
 
     def _knows_what_runs(self) -> bool:

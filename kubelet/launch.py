@@ -24,6 +24,8 @@ def main() -> None:
     namespaces.mount("tmpfs", str(STATE_DIR.parent), "tmpfs")
     STATE_DIR.mkdir()
     namespaces.writable(Path(state), STATE_DIR)
+    # The host's kernel log is not the kubelet's to read, nor may it without privileges.
+    namespaces.bind(Path("/dev/null"), Path("/dev/kmsg"))
     namespaces.writable(Path(folder) / "log", Path("/var/log"))
     namespaces.writable(Path(folder), Path(folder))
     namespaces.show_machine(Path(tree), Path(folder))

@@ -25,7 +25,7 @@ _POD = {
     "metadata": {"name": "trial", "uid": "uid-trial", "namespace": "default"},
     "spec": {"containers": [{"name": "app", "resources": {"limits": _RESOURCES}}]},
 }
-_FIX = "see the kubelet's last words above; --kubelet-arg adds an argument to its command line"
+_FIX = "give it more time with --timeout, or add what it needs with --kubelet-arg"
 
 
 def trial(

@@ -31,7 +31,7 @@ def test_a_kubelet_that_does_not_start_fails_its_trial(
     check = trial(kubelet, ("--v=5",), timeout, "tests", tmp_path)
     assert check.name == "trial"
     assert check.state.startswith(found)
-    assert check.fix.startswith("see the kubelet's last words above")
+    assert check.fix.startswith("give it more time with --timeout")
 
 
 @pytest.mark.usefixtures("namespaces_permitted")
