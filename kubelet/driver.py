@@ -594,7 +594,6 @@ class Driver:
 
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
-        await self._until(self._has_created, "created the first container of each pod")
         containers = {uid: self._containers(uid) for uid in self._pods}
         named = {pods.place(pod.manifest): containers[uid] for uid, pod in self._pods.items()}
         problems = [
@@ -604,6 +603,3 @@ class Driver:
         if problems:
             return messages.Fault("; ".join(problems))
         return messages.State(self._state.shared(), containers, self._state.files())
-
-    def _has_created(self) -> bool:
-        return {one.place[0] for one in self._runtime.containers.values()} >= self._pods.keys()
