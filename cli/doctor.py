@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from numaproof.cli.targets import Duration, start_hint
+from numaproof.cli.targets import Duration, kubelet_argument_option, start_hint
 from numaproof.protocol import codec
 from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
 
@@ -31,13 +31,7 @@ from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
     type=click.Path(exists=True, dir_okay=False),
     help="Kubelet binary to try instead of a program.",
 )
-@click.option(
-    "--kubelet-arg",
-    "kubelet_arguments",
-    metavar="FLAG",
-    multiple=True,
-    help="Flag to add to the kubelet's command line. Repeatable.",
-)
+@kubelet_argument_option
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def doctor(
     command: tuple[str, ...],

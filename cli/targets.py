@@ -151,12 +151,12 @@ def kubelet_options(**programs: str) -> Callable[[F], F]:
         for kubelet, program in reversed(programs.items()):
             help_text = f"Kubelet binary, instead of --{_option_name(program)}."
             wrapped = click.option(f"--{_option_name(kubelet)}", type=path, help=help_text)(wrapped)
-        return cast("F", _kubelet_argument_option(wrapped))
+        return cast("F", kubelet_argument_option(wrapped))
 
     return decorate
 
 
-_kubelet_argument_option = click.option(
+kubelet_argument_option = click.option(
     "--kubelet-arg",
     "kubelet_arguments",
     metavar="FLAG",

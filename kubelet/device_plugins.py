@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from numaproof.kubelet import sockets
+from numaproof.kubelet.calls import Calls
 from numaproof.kubelet.protobuf import Message, Schema
 
 if TYPE_CHECKING:
@@ -121,31 +122,18 @@ _CALLS = {
 """By its name: the method that answers a call, and the kinds of its request and response."""
 
 
-class _Handler(grpc.GenericRpcHandler):
+class _Handler(Calls):
     def __init__(self, plugin: DevicePlugin) -> None:
+        super().__init__(plugin, SCHEMA, _CALLS)
         self._plugin = plugin
 
     def service(self, details: Any) -> Any:
         """The handler of a call; None for calls that aren't implemented."""
-        name = details.method.rpartition("/")[2]
-        if name == "ListAndWatch":
-            return grpc.unary_stream_rpc_method_handler(
-                self._list,
-                response_serializer=lambda message: SCHEMA.encode("ListAndWatchResponse", message),
-            )
-        if name not in _CALLS:
-            return None
-        method, request, response = _CALLS[name]
-        call = getattr(self._plugin, method)
-
-        async def answer(message: Message, _context: Any) -> Message:
-            made: Message = call(message)
-            return made
-
-        return grpc.unary_unary_rpc_method_handler(
-            answer,
-            lambda data: SCHEMA.decode(request, data),
-            lambda message: SCHEMA.encode(response, message),
+        if details.method.rpartition("/")[2] != "ListAndWatch":
+            return super().service(details)
+        return grpc.unary_stream_rpc_method_handler(
+            self._list,
+            response_serializer=lambda message: SCHEMA.encode("ListAndWatchResponse", message),
         )
 
     async def _list(self, _request: bytes, _context: Any) -> AsyncIterator[Message]:

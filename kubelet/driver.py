@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.kubelet import cpusets, last_words, machine_log, pod_resources, pods, settings
 from numaproof.kubelet.api_server import ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
 from numaproof.kubelet.node_state import NodeState, hint
-from numaproof.kubelet.process import KubeletProcess, LogLine, parse_line
+from numaproof.kubelet.process import KubeletProcess, parse_line
 from numaproof.kubelet.runtime import MISSING_IMAGE, Runtime, serve
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from numaproof.kubelet.api_server import Change, Object
     from numaproof.kubelet.runtime import Container
-    from numaproof.protocol.machine import MachineInfo
 
 _SLOW = 10.0
 """Seconds after which the driver says what it is waiting for."""
@@ -108,7 +108,7 @@ class Driver:
         self._pod_count = 0
         self._probes = 0
         self._plugins: dict[str, DevicePlugin] = {}
-        self._lines: list[LogLine] = []
+        self._machine_line = ""
         self._device_updates: Counter[str] = Counter()
         self._passes: Counter[str] = Counter()
         self._last_cpusets: dict[tuple[str, str], str] = {}
@@ -140,7 +140,7 @@ class Driver:
     def _on_object(self, plural: str, change: Change) -> None:
         kind, value = change
         if plural == "pods" and kind == "DELETED":
-            self._leaving.add("/".join(pods.place(value)))
+            self._leaving.add(pods.full_name(value))
         self._change.set()
 
     def _on_line(self, text: str) -> None:
@@ -152,10 +152,7 @@ class Driver:
             case "Topology Affinity" if "bestHint" in values:
                 self._note_affinity(values)
             case message if message == _FIRST_SYNC:
-                self._workers.add(values.get("podUID", ""))
-                pod = self._pods.get(values.get("podUID", ""))
-                if pod is not None and values.get("updateType") == "create":
-                    pod.is_admitted = True
+                self._note_first_sync(values)
             case message if message.startswith(_WORKER_ENDED):
                 self._workers.discard(values.get("podUID", ""))
             case message if message == _DEVICES_PROCESSED:
@@ -166,14 +163,19 @@ class Driver:
                 self._housekeepings[message] += 1
             case message if message.endswith(_SKIPPED):
                 self._passes[values.get("pod", "")] += 1
-            case _:
-                self._lines.append(line)
+            case message if message.startswith(machine_log.LINE):
+                self._machine_line = message
         self._change.set()
 
+    def _note_first_sync(self, values: dict[str, str]) -> None:
+        uid = values.get("podUID", "")
+        self._workers.add(uid)
+        if uid in self._pods and values.get("updateType") == "create":
+            self._pods[uid].is_admitted = True
+
     def _note_affinity(self, values: dict[str, str]) -> None:
-        place = values.get("pod", "")
         for pod in self._pods.values():
-            if "/".join(pods.place(pod.manifest)) == place:
+            if pods.full_name(pod.manifest) == values.get("pod"):
                 pod.affinity[values.get("containerName", "")] = hint(values["bestHint"])
 
     async def _until(self, ready: Callable[[], object], what: str) -> None:
@@ -256,7 +258,7 @@ class Driver:
         self._store.clear()
         self._runtime.clear()
         self._pods = {}
-        self._lines.clear()
+        self._machine_line = ""
         self._device_updates.clear()
         self._passes.clear()
         self._last_cpusets.clear()
@@ -277,15 +279,7 @@ class Driver:
 
     async def _started(self) -> messages.Started:
         free, memory = await pod_resources.allocatable(self._state.pod_resources)
-        line = self._machine_line()
-        assert line is not None
-        machine = machine_log.parse(line.message)
-        every = CPUSet(
-            cpu
-            for node in machine.topology or ()
-            for core in node.cores or ()
-            for cpu in core.thread_ids or ()
-        )
+        every = Facts(machine_log.parse(self._machine_line)).all
         cpus = messages.StartedCPUs(every, free)
         tells_config = "effective-configuration" in self._tell
         return messages.Started(cpus, memory, await in_force() if tells_config else None)
@@ -306,17 +300,11 @@ class Driver:
         self._clear()
         await self._launch(messages.StartArgs({}, str(folder)), tree)
         try:
-            await self._until(self._machine_line, "discovered the machine")
+            await self._until(lambda: self._machine_line, "discovered the machine")
         except KubeletExitedError as error:
             return self._refused(str(error))
-        line = self._machine_line()
-        assert line is not None
         await self._stop_kubelet()
-        found: MachineInfo = machine_log.parse(line.message)
-        return found
-
-    def _machine_line(self) -> LogLine | None:
-        return next((one for one in self._lines if one.message.startswith(machine_log.LINE)), None)
+        return machine_log.parse(self._machine_line)
 
     # Pods
 
@@ -366,7 +354,7 @@ class Driver:
         """Waits until the kubelet has admitted or rejected a pod."""
         await self._until(
             lambda: self._look_at(pod).is_decided,
-            f"decided on pod {'/'.join(pods.place(pod.manifest))}",
+            f"decided on pod {pods.full_name(pod.manifest)}",
         )
 
     def _look_at(self, pod: BoundPod) -> BoundPod:
@@ -518,7 +506,8 @@ class Driver:
     async def reconcile(self) -> messages.Answer:
         """The CPUs that the runtime was told since the last time, after one more pass.
 
-        Init containers end once they have been told theirs, so that the others start.
+        Each init container ends after the runtime has been told its CPUs, so that the next
+        container can start.
         """
         while True:
             await self._until(self._knows_what_runs, "started the containers")
@@ -561,7 +550,7 @@ class Driver:
         if self._state.policy() != "static" or not any(self._runtime.running()):
             return
         pod = await self._admit_probe(MISSING_IMAGE)
-        name = "/".join(pods.place(pod.manifest))
+        name = pods.full_name(pod.manifest)
         await self._until(lambda: self._passes[name] >= _PASSES, "reconciled the containers' CPUs")
         self._remove_probe(pod)
 

@@ -76,6 +76,11 @@ def place(pod: dict[str, Any]) -> tuple[str, str]:
     return pod["metadata"]["namespace"], pod["metadata"]["name"]
 
 
+def full_name(pod: dict[str, Any]) -> str:
+    """The namespace and the name of a bound pod as the kubelet logs them."""
+    return "/".join(place(pod))
+
+
 def names(pod: dict[str, Any]) -> Iterator[str]:
     """The names of a pod's containers, init containers first."""
     for kind in _KINDS:

@@ -1,7 +1,7 @@
 """A container runtime without containers: sandboxes and containers are entries in tables.
 
 It answers the Container Runtime Interface on a Unix socket. Containers run as soon as they are
-started and end when told to. What the kubelet asks for is recorded in order.
+started, and end when the driver ends them. It records the kubelet's requests in order.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from numaproof.kubelet import sockets
+from numaproof.kubelet.calls import Calls
 from numaproof.kubelet.protobuf import Message, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SCHEMA = Schema((resources.files(__package__) / "runtime.proto").read_text("utf-8"))
@@ -342,57 +343,34 @@ Calls that aren't here are answered as unimplemented, and the kubelet does witho
 
 _EMPTY = frozenset(
     {
+        *("ListImages", "RemoveImage", "ReopenContainerLog", "UpdateRuntimeConfig"),
         *(
-            "ListImages",
-            "RemoveImage",
-            "ReopenContainerLog",
-            "UpdateRuntimeConfig",
             "ListContainerStats",
+            "ListPodSandboxStats",
+            "ListPodSandboxMetrics",
+            "ListMetricDescriptors",
         ),
-        *("ListPodSandboxStats", "ListPodSandboxMetrics", "ListMetricDescriptors"),
     }
 )
 """Calls that an empty response answers."""
 
 
-class _Handler(grpc.GenericRpcHandler):
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-
+class _Handler(Calls):
     def service(self, details: Any) -> Any:
         """The handler of a call; None for calls that aren't implemented."""
-        name = details.method.rpartition("/")[2]
-        if name in _EMPTY:
+        if details.method.rpartition("/")[2] in _EMPTY:
             return grpc.unary_unary_rpc_method_handler(_nothing)
-        if name not in _CALLS:
-            return None
-        method, request, response = _CALLS[name]
-        return grpc.unary_unary_rpc_method_handler(
-            _answering(getattr(self._runtime, method)),
-            lambda data: SCHEMA.decode(request, data),
-            lambda message: SCHEMA.encode(response, message),
-        )
+        return super().service(details)
 
 
 async def _nothing(_request: bytes, _context: Any) -> bytes:
     return b""
 
 
-def _answering(call: Callable[[Message], Message]) -> Callable[[Message, Any], Awaitable[Message]]:
-    async def answer(request: Message, context: Any) -> Message:
-        try:
-            return call(request)
-        except LookupError as error:
-            await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
-            raise
-
-    return answer
-
-
 async def serve(runtime: Runtime, socket: Path) -> grpc.aio.Server:
     """Starts answering on a Unix socket."""
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers([_Handler(runtime)])
+    server.add_generic_rpc_handlers([_Handler(runtime, SCHEMA, _CALLS)])
     with sockets.short_path(socket.parent) as folder:
         server.add_insecure_port(f"unix:{folder}/{socket.name}")
         await server.start()

@@ -1,4 +1,4 @@
-"""Machines that a request describes have trees in which they are discovered."""
+"""For each machine that a request describes, there is a tree in which discovery finds it."""
 
 from __future__ import annotations
 

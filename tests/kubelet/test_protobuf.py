@@ -7,7 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numaproof.kubelet import device_plugins, pod_resources, runtime
@@ -162,6 +162,8 @@ def values(field: Field) -> SearchStrategy[Any]:
     return st.lists(one, max_size=2) if field.is_repeated else one
 
 
+# A busy machine is no reason to fail.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of([st.tuples(st.just(kind), messages(kind)) for kind in RUNTIME._by_name]))
 def test_a_message_of_the_runtime_survives_the_way(sent: tuple[str, Message]) -> None:
     """What arrives is what was sent; fields with a default value may be left out."""

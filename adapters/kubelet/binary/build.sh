@@ -11,20 +11,7 @@ release=$1
 out=$(realpath -m "$2")
 shift 2
 cd "$(dirname "$0")/.."
-if [ ! -f "releases/$release.mod" ]; then
-    echo "$0: no releases/$release.mod; choose one of: $(cd releases && echo *.mod)" >&2
-    exit 2
-fi
-tags=
-bound=since
-for name in $(cd releases && ls -- *.mod | sort -V); do
-    minor=$(basename "$name" .mod | tr . _)
-    if [ "$name" = "$release.mod" ]; then
-        tags="$tags since_$minor"
-        bound=until
-    fi
-    tags="$tags ${bound}_$minor"
-done
+. ./release.sh
 # A whole kubelet needs more modules than the adapter; Go adds them to a copy.
 modules=$(mktemp -d)
 trap 'rm -rf "$modules"' EXIT
