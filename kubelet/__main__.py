@@ -61,6 +61,8 @@ class Server:
                 return await driver.admit(args)
             case messages.RemoveArgs():
                 return await driver.remove(args)
+            case messages.EndArgs():
+                return await driver.end(args)
             case messages.DevicesArgs():
                 return await driver.devices(args)
             case _:

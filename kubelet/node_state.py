@@ -73,6 +73,10 @@ class NodeState:
             *(one["PodUID"] for one in self._devices()),
         }
 
+    def has_devices(self) -> bool:
+        """Whether a device plugin has ever registered."""
+        return bool(self.read(DEVICES).get("RegisteredDevices") or self._devices())
+
     def _devices(self) -> list[dict[str, Any]]:
         return self.read(DEVICES).get("PodDeviceEntries") or []
 

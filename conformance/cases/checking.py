@@ -22,6 +22,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     ),
     "admit": frozenset({"refused", "message", "containers", "pod"}),
     "remove": frozenset(),
+    "end": frozenset(),
     "state": frozenset({"shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),
     "hints": frozenset({"hints"}),

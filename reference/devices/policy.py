@@ -30,7 +30,7 @@ class DeviceRequest(NamedTuple):
     """A container's request for a number of devices of one resource.
 
     Devices in `first_choice` come before equally good ones. `preferred` is the plugin's preferred
-    allocation, in order.
+    allocation, in order. If the container `runs`, it needs nothing.
     """
 
     uid: str
@@ -39,6 +39,7 @@ class DeviceRequest(NamedTuple):
     amount: int
     first_choice: frozenset[str] = NONE
     preferred: tuple[str, ...] = ()
+    runs: bool = False
 
     def preference(self, device: str) -> int:
         """The device's position among the preferred devices; all others come after them."""
@@ -87,12 +88,15 @@ def allocate(
     container: PodContainer,
     near: Near,
     first_choice: PreferredDevices = _NOTHING,
+    *,
+    runs: bool = False,
 ) -> DeviceState:
     """Allocates the container's devices.
 
     Devices on the nodes in `near` come first. Among equally good devices, those in `first_choice`
     (ids by resource) come first. Stale allocations must be removed from the state first, and the
-    pod must be on the node. Resources without a device plugin are skipped.
+    pod must be on the node. Resources without a device plugin are skipped. A container that `runs`
+    has its devices, whatever their plugin reports.
 
     Raises:
         DeviceError: a resource cannot be allocated.
@@ -103,7 +107,7 @@ def allocate(
     state = state.with_reuse(ReusableDevices(pod.uid, kept))
     for resource, count in requested_devices(state, container).items():
         first = frozenset(first_choice.get(resource, ()))
-        request = DeviceRequest(pod.uid, container.name, resource, count, first)
+        request = DeviceRequest(pod.uid, container.name, resource, count, first, runs=runs)
         state = allocate_resource(state, request, near)
     reuse = dict(kept)
     for resource, ids in state.of(pod.uid, container.name).items():
@@ -120,7 +124,8 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     Raises:
         DeviceError: the request changed, a device is unhealthy, or too few are available.
 
-    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005.
+    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005,
+    NODE-RESTART-003.
     """
     uid, name, resource, count, *_ = request
     held = state.of(uid, name).get(resource)
@@ -130,6 +135,8 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
             f"from {len(held)} to {count}",
             state,
         )
+    if request.runs:
+        return state
     check_health(state, resource, held or NONE)
     if held is not None or not count:
         return state
