@@ -67,7 +67,7 @@ class BoundPod:
         is_admitted: whether the kubelet has admitted it.
         is_initialized: whether its init containers end as soon as they run. Until then they run
             on, so that the pod keeps what it was admitted with.
-        ended: the app containers that have ended for good.
+        completions: the containers that have ended by themselves, for good.
     """
 
     manifest: Object
@@ -75,7 +75,7 @@ class BoundPod:
     affinity: dict[str, messages.Hint] = field(default_factory=dict)
     is_admitted: bool = False
     is_initialized: bool = False
-    ended: set[str] = field(default_factory=set)
+    completions: set[str] = field(default_factory=set)
 
     @property
     def is_decided(self) -> bool:
@@ -120,7 +120,7 @@ class Driver:
         self._earlier_uids: set[str] = set()
         self._leaving: set[str] = set()
         self._workers: set[str] = set()
-        self._synced: set[str] = set()
+        self._synced_pods: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
 
@@ -156,12 +156,8 @@ class Driver:
         match line.message:
             case "Topology Affinity" if "bestHint" in values:
                 self._note_affinity(values)
-            case message if message == _FIRST_SYNC:
-                self._note_first_sync(values)
-            case message if message == _SYNCED:
-                self._synced.add(values.get("podUID", ""))
-            case message if message.startswith(_WORKER_ENDED):
-                self._workers.discard(values.get("podUID", ""))
+            case message if message in (_FIRST_SYNC, _SYNCED) or message.startswith(_WORKER_ENDED):
+                self._note_worker(message, values)
             case message if message == _DEVICES_PROCESSED:
                 self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
             case message if message == _REMOVED:
@@ -174,11 +170,17 @@ class Driver:
                 self._machine_line = message
         self._change.set()
 
-    def _note_first_sync(self, values: dict[str, str]) -> None:
+    def _note_worker(self, message: str, values: dict[str, str]) -> None:
+        """Notes what the worker of a pod has done."""
         uid = values.get("podUID", "")
-        self._workers.add(uid)
-        if uid in self._pods and values.get("updateType") == "create":
-            self._pods[uid].is_admitted = True
+        if message == _SYNCED:
+            self._synced_pods.add(uid)
+        elif message != _FIRST_SYNC:
+            self._workers.discard(uid)
+        else:
+            self._workers.add(uid)
+            if uid in self._pods and values.get("updateType") == "create":
+                self._pods[uid].is_admitted = True
 
     def _note_affinity(self, values: dict[str, str]) -> None:
         for pod in self._pods.values():
@@ -245,7 +247,9 @@ class Driver:
             for bound in list(self._pods.values()):
                 await self._decided(bound)
             if running is not None:
-                await self._until(lambda: self._admitted() <= self._synced, "looked at its pods")
+                await self._until(
+                    lambda: self._admitted() <= self._synced_pods, "looked at its pods"
+                )
                 self._has_devices = self._has_devices or self._state.has_devices()
             await self._free_stale()
             answer = await self._started()
@@ -287,7 +291,9 @@ class Driver:
         """Keeps the pods whose containers run on without the kubelet; all others left the node."""
         for uid, pod in list(self._pods.items()):
             if uid in uids:
-                self._pods[uid] = BoundPod(pod.manifest, is_initialized=True, ended=pod.ended)
+                self._pods[uid] = BoundPod(
+                    pod.manifest, is_initialized=True, completions=pod.completions
+                )
             else:
                 self._store.delete("pods", *pods.place(pod.manifest))
                 del self._pods[uid]
@@ -303,7 +309,7 @@ class Driver:
         self._earlier_uids.clear()
         self._leaving.clear()
         self._workers.clear()
-        self._synced.clear()
+        self._synced_pods.clear()
         self._seen_requests = len(self._runtime.requests)
 
     def _is_ready(self) -> bool:
@@ -471,14 +477,14 @@ class Driver:
         await self._until(self._knows_what_runs, "started the containers")
         for one in list(self._runtime.running()):
             if one.place == (args.uid, args.container):
-                pod.ended.add(args.container)
+                pod.completions.add(args.container)
                 self._runtime.end(one)
         await self._until(self._knows_what_runs, "started the next containers")
         await self._until(
-            lambda: "terminated" in self._reported(pod).get(args.container, {}),
+            lambda: "terminated" in self._container_states(pod).get(args.container, {}),
             f"reported the end of {args.uid}/{args.container}",
         )
-        if pod.ended >= {one["name"] for one in pod.manifest["spec"]["containers"]}:
+        if pod.completions >= {one["name"] for one in pod.manifest["spec"]["containers"]}:
             await self._until(
                 lambda: self._read(pod)["status"]["phase"] == "Succeeded", f"completed {args.uid}"
             )
@@ -612,7 +618,7 @@ class Driver:
                 messages.CPUUpdate(uid, name, CPUSet.parse(changed[uid, name]))
                 for uid, pod in self._pods.items()
                 for name in pods.names(pod.manifest)
-                if (uid, name) in changed
+                if (uid, name) in changed and name not in pod.completions
             )
         )
 
@@ -646,18 +652,18 @@ class Driver:
         """Whether a pod runs an init container that has to end, or everything else."""
         names = {*pods.names(pod.manifest)}
         once = {name for name in names if pods.runs_once(pod.manifest, name)}
-        return bool(once & running) or running >= names - once - pod.ended
+        return bool(once & running) or running >= names - once - pod.completions
 
     def _reported_running(self) -> set[tuple[str, str]]:
         """The containers that run, according to the statuses of pods."""
         return {
             (uid, name)
             for uid, pod in self._pods.items()
-            for name, state in self._reported(pod).items()
+            for name, state in self._container_states(pod).items()
             if "running" in state
         }
 
-    def _reported(self, pod: BoundPod) -> dict[str, Object]:
+    def _container_states(self, pod: BoundPod) -> dict[str, Object]:
         """The states of a pod's containers, according to its status."""
         status = self._read(pod).get("status", {})
         return {

@@ -118,9 +118,9 @@ class StartArgs(Strict, frozen=True):
     """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node.
 
     `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
-    parts to include in answers until the next start (both version 1.1). If only the kubelet restarts,
-    `running` has the names of the containers that run, by the uids of their pods in `pods`; it is
-    None after a reboot (version 1.2).
+    parts to include in answers until the next start (both version 1.1). If only the kubelet
+    restarts, `running` has the names of the containers that run, by the uids of their pods in
+    `pods`; it is None after a reboot (version 1.2).
     """
 
     config: KubeletConfiguration

@@ -90,7 +90,7 @@ class StartedNode:
         self.runtime_cpus: dict[tuple[str, str], int] = {}
         self.ended_containers: set[tuple[str, str]] = set()
         self.affinity: dict[tuple[str, str], TopologyHint] = {}
-        self._resumed: dict[str, AdmissionError | None] = {}
+        self._outcomes: dict[str, AdmissionError | None] = {}
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
@@ -131,8 +131,8 @@ class StartedNode:
         Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, NODE-RESTART-004, TOPO-ORDER-003.
         """
         pod = self.read_pod(args.pod)
-        if pod.uid in self._resumed:
-            refusal = self._resumed.pop(pod.uid)
+        if pod.uid in self._outcomes:
+            refusal = self._outcomes.pop(pod.uid)
             if refusal is not None:
                 raise refusal
             return messages.Admitted(self._containers(pod))
@@ -169,11 +169,11 @@ class StartedNode:
                 if container.name not in running.get(pod.uid, (container.name,)):
                     self._complete(pod, container)
         for pod in tuple(self.pods.values()):
-            self._resumed[pod.uid] = None
+            self._outcomes[pod.uid] = None
             try:
                 self._allocate(pod)
             except AdmissionError as error:
-                self._resumed[pod.uid] = error
+                self._outcomes[pod.uid] = error
         self.device_manager.running = {}
         self.remove_stale_state("now")
         self.save()
@@ -202,7 +202,7 @@ class StartedNode:
         """Takes over another node's pods, allocations and reservations, but not its rules."""
         self.pods, self.runtime_cpus = dict(other.pods), dict(other.runtime_cpus)
         self.ended_containers, self.affinity = set(other.ended_containers), dict(other.affinity)
-        self._resumed = dict(other._resumed)
+        self._outcomes = dict(other._outcomes)
         self.device_manager.adopt(other.device_manager)
         self.cpus.adopt(other.cpus)
         self.memory.adopt(other.memory)

@@ -244,9 +244,7 @@ class Player:
         for pod in step.new_pods:
             self.session.pods[manifests.uid(pod.pod)] = self._pod(pod)
             self.session.note(f"bound pod {pod.pod} to the node while the kubelet was down")
-        answer = self.session.start(
-            config, step.flags, from_tree=step.tree, running=step.running
-        )
+        answer = self.session.start(config, step.flags, from_tree=step.tree, running=step.running)
         if self.session.start_answer is not None:
             self._readmit(expected)
         self._judge(answer, expected)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from numaproof.protocol import messages
-from numaproof.reference.devices import policy as device_policy
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.node import StartedNode
 from quality.seeding import SubjectBugs
@@ -16,37 +15,35 @@ seeds = SubjectBugs("running")
 # Devices of running containers
 
 
-@seeds("NODE-RESTART-003").around(device_policy, "allocate")
-def running_pods_need_healthy_devices(rule: Any) -> Any:
+@seeds("NODE-RESTART-003").around(DeviceManager, "runs", lambda _: False)
+def running_pods_need_healthy_devices() -> None:
     """Checks devices after a restart of the kubelet as after a reboot."""
-    return rule(runs=False)
-
-
-@seeds("NODE-RESTART-003").around(device_policy, "allocate")
-def running_pods_need_their_plugin(rule: Any, state: Any, runs: Any) -> Any:
-    """Checks the devices of running containers until their plugin has registered again."""
-    return rule(runs=runs and any(devices.nodes for devices in state.lists.values()))
-
-
-@seeds("NODE-RESTART-003").around(device_policy, "allocate")
-def running_pods_need_devices_that_are_not_unhealthy(rule: Any, state: Any, runs: Any) -> Any:
-    """Rejects running pods whose devices are reported as unhealthy."""
-    unhealthy = any(devices.nodes.keys() - devices.healthy for devices in state.lists.values())
-    return rule(runs=runs and not unhealthy)
-
-
-@seeds("NODE-RESTART-003").around(device_policy, "allocate")
-def running_pods_need_devices_that_are_reported(rule: Any, state: Any, pod: Any, runs: Any) -> Any:
-    """Rejects running pods whose devices have disappeared from a plugin's report."""
-    vanished = any(
-        devices.nodes and not state.of_pod(pod.uid, resource) <= devices.nodes.keys()
-        for resource, devices in state.lists.items()
-    )
-    return rule(runs=runs and not vanished)
 
 
 @seeds("NODE-RESTART-003").around(DeviceManager, "runs")
-def every_pod_is_taken_for_running(_rule: Any, self: Any) -> Any:
+def running_pods_need_their_plugin(rule: Any, self: DeviceManager) -> Any:
+    """Checks the devices of running containers until their plugin has registered again."""
+    return rule() and any(devices.nodes for devices in self.state.lists.values())
+
+
+@seeds("NODE-RESTART-003").around(DeviceManager, "runs")
+def running_pods_need_devices_that_are_not_unhealthy(rule: Any, self: DeviceManager) -> Any:
+    """Rejects running pods whose devices are reported as unhealthy."""
+    lists = self.state.lists.values()
+    return rule() and not any(devices.nodes.keys() - devices.healthy for devices in lists)
+
+
+@seeds("NODE-RESTART-003").around(DeviceManager, "runs")
+def running_pods_need_devices_that_are_reported(rule: Any, self: DeviceManager, pod: Any) -> Any:
+    """Rejects running pods whose devices have disappeared from a plugin's report."""
+    return rule() and not any(
+        devices.nodes and not self.state.of_pod(pod.uid, resource) <= devices.nodes.keys()
+        for resource, devices in self.state.lists.items()
+    )
+
+
+@seeds("NODE-RESTART-003").around(DeviceManager, "runs")
+def every_pod_is_taken_for_running(_rule: Any, self: DeviceManager) -> Any:
     """Admits pods that were bound while the kubelet was down without devices."""
     return bool(self.running)
 

@@ -72,12 +72,14 @@ class DeviceManager(Manager[DeviceState]):
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         if self._is_idle:
             return
+        if self.runs(pod, container):
+            self.state = policy.keep(self.state, pod, container)
+            return
         first_choice = self.first_choice.get(container.name, {})
-        runs = self.runs(pod, container)
         before = self.state.of(pod.uid, container.name)
         try:
             self.state = policy.allocate(
-                self.state, pod, container, self.near(affinity), first_choice, runs=runs
+                self.state, pod, container, self.near(affinity), first_choice
             )
         except policy.DeviceError as error:
             self.state = error.state

@@ -30,7 +30,7 @@ class DeviceRequest(NamedTuple):
     """A container's request for a number of devices of one resource.
 
     Devices in `first_choice` come before equally good ones. `preferred` is the plugin's preferred
-    allocation, in order. If the container `runs`, it needs nothing.
+    allocation, in order.
     """
 
     uid: str
@@ -39,7 +39,6 @@ class DeviceRequest(NamedTuple):
     amount: int
     first_choice: frozenset[str] = NONE
     preferred: tuple[str, ...] = ()
-    runs: bool = False
 
     def preference(self, device: str) -> int:
         """The device's position among the preferred devices; all others come after them."""
@@ -88,15 +87,12 @@ def allocate(
     container: PodContainer,
     near: Near,
     first_choice: PreferredDevices = _NOTHING,
-    *,
-    runs: bool = False,
 ) -> DeviceState:
     """Allocates the container's devices.
 
     Devices on the nodes in `near` come first. Among equally good devices, those in `first_choice`
     (ids by resource) come first. Stale allocations must be removed from the state first, and the
-    pod must be on the node. Resources without a device plugin are skipped. A container that `runs`
-    has its devices, whatever their plugin reports.
+    pod must be on the node. Resources without a device plugin are skipped.
 
     Raises:
         DeviceError: a resource cannot be allocated.
@@ -107,9 +103,27 @@ def allocate(
     state = state.with_reuse(ReusableDevices(pod.uid, kept))
     for resource, count in requested_devices(state, container).items():
         first = frozenset(first_choice.get(resource, ()))
-        request = DeviceRequest(pod.uid, container.name, resource, count, first, runs=runs)
+        request = DeviceRequest(pod.uid, container.name, resource, count, first)
         state = allocate_resource(state, request, near)
-    reuse = dict(kept)
+    return update_reuse(state, pod, container)
+
+
+def keep(state: DeviceState, pod: Pod, container: PodContainer) -> DeviceState:
+    """Leaves a container that runs the devices that it has, whatever their plugins report.
+
+    Raises:
+        DeviceError: the request changed.
+
+    Requirements: NODE-RESTART-003, NODE-RESTART-006.
+    """
+    for resource, count in requested_devices(state, container).items():
+        check_amount(state, DeviceRequest(pod.uid, container.name, resource, count))
+    return update_reuse(state, pod, container)
+
+
+def update_reuse(state: DeviceState, pod: Pod, container: PodContainer) -> DeviceState:
+    """Returns the state with what later containers of the pod can reuse after this one."""
+    reuse = dict(state.reuse.devices) if state.reuse.uid == pod.uid else {}
     for resource, ids in state.of(pod.uid, container.name).items():
         before = reuse.get(resource, NONE)
         reuse[resource] = before | ids if container.runs_to_completion else before - ids
@@ -124,19 +138,11 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     Raises:
         DeviceError: the request changed, a device is unhealthy, or too few are available.
 
-    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005,
-    NODE-RESTART-003.
+    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005.
     """
     uid, name, resource, count, *_ = request
+    check_amount(state, request)
     held = state.of(uid, name).get(resource)
-    if held is not None and len(held) != count:
-        raise DeviceError(
-            f'pod "{uid}" container "{name}" changed request for resource "{resource}" '
-            f"from {len(held)} to {count}",
-            state,
-        )
-    if request.runs:
-        return state
     check_health(state, resource, held or NONE)
     if held is not None or not count:
         return state
@@ -155,6 +161,23 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     request = request._replace(preferred=state.lists[resource].preferred)
     chosen = first.union(by_affinity(state, request, available, near.free)[:needed])
     return state.give(uid, name, resource, chosen)
+
+
+def check_amount(state: DeviceState, request: DeviceRequest) -> None:
+    """Checks that the container requests as many devices of the resource as it holds, if any.
+
+    Raises:
+        DeviceError: the request changed.
+
+    Requirements: DEV-ERROR-002.
+    """
+    held = state.of(request.uid, request.container).get(request.resource)
+    if held is not None and len(held) != request.amount:
+        raise DeviceError(
+            f'pod "{request.uid}" container "{request.container}" changed request for resource '
+            f'"{request.resource}" from {len(held)} to {request.amount}',
+            state,
+        )
 
 
 def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]) -> None:
