@@ -272,7 +272,8 @@ class Player:
 
     def _end(self, step: EndStep, expected: Expectation) -> None:
         if not self._is_there(step):
-            raise LookupError(f"end: there is no container {step.container} of pod {step.pod}")
+            where = f"of pod {step.pod} on the node"
+            raise LookupError(f"end: there is no container {step.container} {where}")
         self._judge(self.session.end(manifests.uid(step.pod), step.container), expected)
 
     def _state(self, _: object, expected: Expectation) -> None:

@@ -72,15 +72,15 @@ class DeviceManager(Manager[DeviceState]):
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         if self._is_idle:
             return
-        if self.runs(pod, container):
-            self.state = policy.keep(self.state, pod, container)
-            return
         first_choice = self.first_choice.get(container.name, {})
         before = self.state.of(pod.uid, container.name)
         try:
-            self.state = policy.allocate(
-                self.state, pod, container, self.near(affinity), first_choice
-            )
+            if self.runs(pod, container):
+                self.state = policy.keep(self.state, pod, container)
+            else:
+                self.state = policy.allocate(
+                    self.state, pod, container, self.near(affinity), first_choice
+                )
         except policy.DeviceError as error:
             self.state = error.state
             raise unexpected_admission_error(error) from None
