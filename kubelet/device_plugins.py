@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from numaproof.kubelet import sockets
-from numaproof.kubelet.calls import Calls
+from numaproof.kubelet.calls import CallError, Calls
 from numaproof.kubelet.protobuf import Message, Schema
+from numaproof.protocol.messages import PLUGIN_FAILURE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -101,7 +102,13 @@ class DevicePlugin:
         return chosen + ranked[: max(0, request.get("allocation_size", 0) - len(chosen))]
 
     def allocate(self, request: Message) -> Message:
-        """That the devices need no setup."""
+        """That the devices need no setup.
+
+        Raises:
+            CallError: the plugin fails to allocate.
+        """
+        if self.report.fails:
+            raise CallError(PLUGIN_FAILURE)
         return {"container_responses": [{} for _ in request.get("container_requests", [])]}
 
     def pre_start(self, _: Message) -> Message:

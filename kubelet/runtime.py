@@ -92,7 +92,7 @@ class Runtime:
     containers: dict[str, Container] = field(default_factory=dict)
     requests: list[ResourceRequest] = field(default_factory=list)
     stopping: set[str] = field(default_factory=set)
-    _held: dict[str, asyncio.Event] = field(default_factory=dict)
+    _ends: dict[str, asyncio.Event] = field(default_factory=dict)
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def clear(self) -> None:
@@ -108,11 +108,11 @@ class Runtime:
     @contextmanager
     def holding(self, uid: str) -> Iterator[None]:
         """Delays the end of a pod's containers that are stopped."""
-        self._held[uid] = asyncio.Event()
+        self._ends[uid] = asyncio.Event()
         try:
             yield
         finally:
-            self._held.pop(uid).set()
+            self._ends.pop(uid).set()
             self.stopping.discard(uid)
 
     def end(self, container: Container) -> None:
@@ -210,10 +210,10 @@ class Runtime:
         """Ends a container, once its pod isn't held."""
         container = self._container(request)
         uid, _ = container.place
-        if container.state == RUNNING and uid in self._held:
+        if container.state == RUNNING and uid in self._ends:
             self.stopping.add(uid)
             self.on_change()
-            await self._held[uid].wait()
+            await self._ends[uid].wait()
         if container.state == RUNNING:
             self._end(container, 137)
         return {}
