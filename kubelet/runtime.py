@@ -37,7 +37,7 @@ READY, NOT_READY = range(2)
 class Container:
     """A container that the kubelet created.
 
-    `state` is `CREATED`, `RUNNING` or `EXITED`. `is_busy` is true until the first update is refused.
+    `state` is `CREATED`, `RUNNING` or `EXITED`. `is_busy` is true until an update was refused.
     """
 
     id: str

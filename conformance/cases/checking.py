@@ -68,9 +68,9 @@ def check(case: Case) -> None:
         _check_step(("steps", number), step, case.kubernetes)
         _check_told(("steps", number, "expect"), step, case.tell)
     if isinstance(case.devices, dict):
-        named = [*((one, ("preferred", one)) for one in case.preferred)]
-        named += [(one, ("failing", number)) for number, one in enumerate(case.failing)]
-        for resource, path in named:
+        named: dict[PathTuple, str] = {("preferred", one): one for one in case.preferred}
+        named |= {("failing", number): one for number, one in enumerate(case.failing)}
+        for path, resource in named.items():
             if resource not in case.devices:
                 message = f"the case has no devices of {resource}"
                 raise WrongCaseError(path, message, "use a resource listed in `devices`")

@@ -383,9 +383,9 @@ class Case(Written, frozen=True):
     `kubernetes` restricts the releases (``">= 1.34"``), `defect` is the named defect that makes a
     kubelet fail the case, and `bugs` are related public issues. `devices` are the devices that
     plugins report from the first start on, and `preferred` are those that each plugin would prefer
-    to allocate. The plugins of the resources in `failing` fail to allocate until a step reports their devices
-    again. `tell` lists the optional fields that every start requests. `machine` is the
-    machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
+    to allocate. The plugins of the resources in `failing` fail to allocate until a step reports
+    their devices again. `tell` lists the optional fields that every start requests. `machine` is
+    the machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
     `discover`, starts discover the machine from its tree until a start changes the machine.
     """
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from numaproof.reference.devices.state import NONE, DeviceState, ReusableDevices
 from numaproof.protocol.messages import PLUGIN_FAILURE
+from numaproof.reference.devices.state import NONE, DeviceState, ReusableDevices
 from numaproof.reference.errors import AllocationError
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology.hints import ANYWHERE

@@ -47,7 +47,8 @@ class Devices:
 
     `nodes` maps each device's id to its NUMA nodes: None if the plugin reports no topology, or 0 if
     it reports a topology without nodes. `preferred` are the ids in the plugin's preferred
-    allocation, in order. If `fails` is true, the plugin fails to allocate. A resource has no devices after a restart until its plugin reports again.
+    allocation, in order; if `fails` is true, it fails to allocate. A resource has no devices after
+    a restart until its plugin reports again.
     """
 
     nodes: Mapping[str, int | None] = field(default_factory=dict)
