@@ -411,6 +411,8 @@ class Driver:
             lost = await self._lost_while_ending(pod)
         await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
         del self._pods[args.uid]
+        for place in [one for one in self._last_cpusets if one[0] == args.uid]:
+            del self._last_cpusets[place]
         await self._free_stale()
         if lost:
             return messages.Fault(
