@@ -16,6 +16,7 @@ _FEATURES = (
     *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
     *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
     "running-restart",
+    "failing-plugins",
 )
 
 

@@ -48,8 +48,9 @@ _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
 _PROBE = "numaproof-probe-"
 _SKIPPED = "skipping container; ID not found in pod status"
-_PASSES = 2
-"""A pass of the reconcile loop is over when it skips a container once more."""
+_PASSES = 3
+"""A pass of the reconcile loop is over when it skips a container once more. The next pass repeats
+the updates that the runtime has refused."""
 
 
 class KubeletExitedError(Exception):
@@ -453,10 +454,16 @@ class Driver:
         pod = self._pods.get(args.uid)
         if pod is None:
             return messages.Done()
-        self._request_deletion(pod)
+        with self._runtime.holding(args.uid):
+            lost = await self._lost_while_ending(pod)
         await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
         self._drop(args.uid)
         await self._free_stale()
+        if lost:
+            return messages.Fault(
+                f"pod {args.uid} lost its resources in {', '.join(sorted(lost))}"
+                " while its containers still ran"
+            )
         return messages.Done()
 
     def _drop(self, uid: str) -> None:
@@ -492,6 +499,19 @@ class Driver:
             await self._free_stale()
             self._request_deletion(pod)
         return messages.Done()
+
+    async def _lost_while_ending(self, pod: BoundPod) -> set[str]:
+        """Deletes a pod; the checkpoint files that no longer name it while its containers run."""
+        uid = pod.manifest["metadata"]["uid"]
+        before = self._state.files_naming(uid)
+        self._request_deletion(pod)
+        await self._until(
+            lambda: uid in self._runtime.stopping or not self._read(pod), f"stopped pod {uid}"
+        )
+        if not before or uid not in self._runtime.stopping:
+            return set()
+        await self._probe()
+        return before - self._state.files_naming(uid)
 
     async def _forget(self, uid: str) -> None:
         """Waits until the kubelet has forgotten a pod that is gone.

@@ -55,15 +55,21 @@ class Device(Strict, frozen=True):
     healthy: bool = True
 
 
+PLUGIN_FAILURE = "the plugin failed"
+"""The error of a device plugin that fails to allocate."""
+
+
 class DeviceResource(Strict, frozen=True):
     """A device plugin's report: a resource name and its devices.
 
     `preferred` lists device ids in the plugin's order of preference, if it has one (version 1.1).
+    If `fails` is true, the plugin answers every request to allocate with an error (version 1.2).
     """
 
     resource: str
     ids: tuple[Device, ...]
     preferred: tuple[str, ...] = ()
+    fails: bool = False
 
 
 class Hint(Strict, frozen=True):
