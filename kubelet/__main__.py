@@ -8,9 +8,10 @@ import sys
 import traceback
 from pathlib import Path
 
+from numaproof.conformance.execution.programs.process import ending
 from numaproof.conformance.trees import NoTreeError
 from numaproof.kubelet import last_words, namespaces
-from numaproof.kubelet.binary import BinaryError, Kubelet, identify
+from numaproof.kubelet.binary import BinaryError, Kubelet, build, identify
 from numaproof.kubelet.claims import hello
 from numaproof.kubelet.driver import Driver, KubeletExitedError
 from numaproof.kubelet.machine_trees import DescribedMachines
@@ -41,10 +42,11 @@ class Server:
         try:
             return await self._call(codec.decode_args(request), request.op)
         except KubeletExitedError as error:
-            answer = last_words.refusal(str(error))
+            answer = last_words.refusal(str(error), error.code)
             if isinstance(answer, messages.Fault):
                 return answer
-            return messages.Fault(f"the kubelet exited: {answer.message}", str(error)[-20_000:])
+            what = f"the kubelet ended with {ending(error.code)}: {answer.message}"
+            return messages.Fault(what, str(error)[-last_words.MAX_TRACE :])
         except NoTreeError as error:
             return messages.Unsupported(f"this machine: {error}")
         except Exception as error:  # noqa: BLE001 - the protocol's fault
@@ -54,7 +56,7 @@ class Server:
         driver = self._driver
         match args:
             case messages.HelloArgs():
-                return hello(self._kubelet)
+                return hello(self._kubelet, build(self._kubelet))
             case messages.StartArgs() | messages.DiscoverArgs():
                 return await self._on_tree(args)
             case messages.AdmitArgs():

@@ -30,6 +30,11 @@ def checks() -> list[HostCheck]:
     return [_libraries(), _kernel(), _namespaces(), _cgroups()]
 
 
+def description() -> str:
+    """The parts of the host on which a kubelet's answers may depend."""
+    return f"{_kernel().state}, cgroups {_cgroups().state}"
+
+
 def problems() -> Iterator[str]:
     """What is missing, each with its fix."""
     return (f"{one.state}; {one.fix}" for one in checks() if one.fix)

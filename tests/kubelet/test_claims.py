@@ -15,8 +15,14 @@ from numaproof.reference.deviations.releases import release
 
 @pytest.mark.parametrize("number", RELEASES)
 def test_claims_are_known_and_consistent(number: str) -> None:
-    claims = hello(Kubelet(Path("kubelet"), f"{number}.1+k3s1", number))
+    claims = hello(Kubelet(Path("kubelet"), f"{number}.1+k3s1", number), {"Go": "go1"})
     assert list(names.problems(claims)) == []
     assert claims.version == f"{number}.1+k3s1"
+    assert claims.build == {"Go": "go1"}
     assert claims.kubernetes == (number,)
     assert claims.options.cpu == tuple(release(number).cpu_options)
+
+
+def test_a_release_that_is_not_its_own_is_a_part_of_its_build() -> None:
+    claims = hello(Kubelet(Path("kubelet"), "1.38.0", "1.37"), {})
+    assert claims.build == {"checked as": "1.37"}
