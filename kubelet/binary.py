@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSION = re.compile(r"Kubernetes v((\d+)\.(\d+)\.\S*)\s*")
+_HEADER = 256
+"""The part of a file by which the kernel chooses how to run it."""
+
 _FIELD = re.compile(r'(\w+):"([^"]*)"')
 _UNKNOWN = ("", "1970-01-01T00:00:00Z")
 """What a field of a build is if nobody set it; a commit is then a placeholder with a dollar."""
@@ -128,7 +131,9 @@ def _run(path: Path, option: str, timeout: float) -> subprocess.CompletedProcess
             f"{path}: not a kubelet: {option} did not exit within {timeout:.0f} s"
         ) from None
     except OSError as error:
-        raise BinaryError(f"{path}: {_why_not(path) or error.strerror}") from None
+        missing = "its dynamic loader is missing; get a kubelet for this distribution"
+        other = missing if isinstance(error, FileNotFoundError) and path.exists() else None
+        raise BinaryError(f"{path}: {_why_not(path) or other or error.strerror}") from None
 
 
 def _why_not(path: Path) -> str:
@@ -136,7 +141,10 @@ def _why_not(path: Path) -> str:
     if not path.exists():
         return ""
     with path.open("rb") as file:
-        header = file.read(20)
+        header = file.read(_HEADER)
+    if header[:2] == b"#!":
+        interpreter = header[2:].split(b"\n")[0].decode(errors="replace").strip()
+        return f"its interpreter {interpreter} is missing"
     if header[:4] != b"\x7fELF":
         return "not a kubelet: not a program for Linux"
     number = int.from_bytes(header[18:20], "little" if header[5] == 1 else "big")

@@ -76,7 +76,9 @@ def run(work: Callable[[Path], None]) -> int:
     """
     user = os.geteuid(), os.getegid()
     flags = _NEWNS | _NEWPID | _NEWNET | (0 if user[0] == 0 else _NEWUSER)
-    fix = "run it as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+    fix = "give it CAP_SYS_ADMIN; for a container, add --privileged"
+    if user[0] != 0:
+        fix = "run it as root, or permit user namespaces"
     _check(_libc.unshare(flags), "cannot create namespaces", fix)
     if user[0] != 0:
         Path("/proc/self/setgroups").write_text("deny")
@@ -84,7 +86,7 @@ def run(work: Callable[[Path], None]) -> int:
         Path("/proc/self/gid_map").write_text(f"0 {user[1]} 1")
     child = os.fork()
     if not child:
-        _be_first(work)
+        _be_first(work, fix)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os.kill(child, number))
     _, status = os.waitpid(child, 0)
@@ -92,24 +94,36 @@ def run(work: Callable[[Path], None]) -> int:
     return code if code >= 0 else _SIGNALLED - code
 
 
-def _be_first(work: Callable[[Path], None]) -> NoReturn:
-    """Works as the first process of the namespaces; the kernel kills it with its parent."""
+def _be_first(work: Callable[[Path], None], fix: str) -> NoReturn:
+    """Works as the first process of the namespaces; the kernel kills it with its parent.
+
+    If the host doesn't permit that, `fix` says what to do.
+    """
     code = 1
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: os._exit(_SIGNALLED + number))
-        mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
-        mount("proc", "/proc", "proc")
-        mount("tmpfs", str(_SCRATCH), "tmpfs", data="mode=755")
-        _raise_loopback()
-        work(_SCRATCH)
-        code = 0
+        try:
+            _prepare()
+        except (NamespaceError, OSError) as error:
+            sys.stderr.write(f"cannot use namespaces: {error}; {fix}\n")
+        else:
+            work(_SCRATCH)
+            code = 0
     except BaseException:  # noqa: BLE001 - the process ends here
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(code)
+
+
+def _prepare() -> None:
+    """Gives the namespaces processes, a folder in memory and a network of their own."""
+    mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    mount("proc", "/proc", "proc")
+    mount("tmpfs", str(_SCRATCH), "tmpfs", data="mode=755")
+    _raise_loopback()
 
 
 def own_mounts() -> None:
@@ -176,3 +190,15 @@ def _with_clock(source: Path, scratch: Path) -> Path:
     copy = scratch / "cpuinfo"
     copy.write_bytes(text + b"\ncpu MHz\t\t: 1000.000\n")
     return copy
+
+
+def main() -> None:
+    """Tries whether the host permits namespaces; ends with the reason if it doesn't."""
+    try:
+        sys.exit(run(lambda _: None))
+    except NamespaceError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import platform
 import struct
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
 import pytest
 
 from numaproof.kubelet import binary
 from numaproof.kubelet.binary import BinaryError, identify
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -166,6 +164,18 @@ def test_a_broken_program_for_this_architecture_is_refused(file: Path) -> None:
     if HERE not in NUMBERS:
         pytest.skip(f"no number is known for {HERE}")
     assert refusal(program(file, elf(NUMBERS[HERE]))) == "Exec format error"
+
+
+def test_a_script_without_its_interpreter_is_refused(file: Path) -> None:
+    content = b"#!/no/such/shell -e\n"
+    assert refusal(program(file, content)) == "its interpreter /no/such/shell -e is missing"
+
+
+def test_a_program_without_its_loader_is_refused(file: Path) -> None:
+    found = Path(sys.executable).read_bytes()
+    loader = next(one for one in (b"/lib64/ld-linux", b"/lib/ld-linux") if one in found)
+    program(file, found.replace(loader, loader[:-1] + b"_"))
+    assert refusal(file).startswith("its dynamic loader is missing")
 
 
 @pytest.mark.parametrize("content", [b"", b"MZ\x90\x00", b"\x7fEL", b"Kubernetes v1.34.0\n"])

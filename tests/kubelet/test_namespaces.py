@@ -239,8 +239,25 @@ def test_a_host_without_namespaces_is_told_how_to_permit_them(tmp_path: Path) ->
     assert ended.returncode == 1
     assert ended.stderr.strip().endswith(
         "NamespaceError: cannot create namespaces: Operation not permitted; run it as root, or "
-        "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+        "permit user namespaces"
     )
+
+
+def test_mounts_that_are_not_permitted_are_one_line() -> None:
+    """As in a container, or where AppArmor restricts user namespaces."""
+    refuse = """
+namespaces._prepare = lambda: namespaces.bind(Path("/no/such"), Path("/nor/this"))
+"""
+    ended = run("pass", before=refuse)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("cannot use namespaces: mount /no/such on /nor/this: No such")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_the_host_can_be_tried() -> None:
+    probe = [sys.executable, "-m", "numaproof.kubelet.namespaces"]
+    ended = subprocess.run(probe, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_mount_that_fails_names_both_sides() -> None:
