@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 
 from numaproof.conformance.execution.programs.process import ending
@@ -16,6 +17,7 @@ from numaproof.kubelet.claims import hello
 from numaproof.kubelet.driver import Driver, KubeletExitedError
 from numaproof.kubelet.machine_trees import DescribedMachines
 from numaproof.protocol import codec, messages
+from numaproof.workdir.scratch import scratch_place
 
 
 class Server:
@@ -106,12 +108,15 @@ def main() -> None:
     given = parser.parse_args()
     try:
         kubelet = identify(given.path.resolve(), given.release)
-        sys.exit(namespaces.run(lambda folder: _serve(kubelet, folder, tuple(given.arguments))))
+        # State directories and trees are where temporary files are.
+        needed = kubelet.path, Path(scratch_place())
+        work = partial(_serve, kubelet, tuple(given.arguments))
+        sys.exit(namespaces.run(work, *needed))
     except (BinaryError, namespaces.NamespaceError) as error:
         sys.exit(str(error))
 
 
-def _serve(kubelet: Kubelet, folder: Path, arguments: tuple[str, ...]) -> None:
+def _serve(kubelet: Kubelet, arguments: tuple[str, ...], folder: Path) -> None:
     (folder / "trees").mkdir()
     driver = Driver(kubelet.path, kubelet.minor, folder, arguments)
     asyncio.run(Server(driver, kubelet, folder).run())

@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import struct
 import sys
 import traceback
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _NEWNS, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
@@ -62,11 +63,29 @@ def bind(source: Path, target: Path) -> None:
     mount(str(source), str(target), flags=_MS_BIND | _MS_REC)
 
 
-def run(work: Callable[[Path], None]) -> int:
+def hide(folder: Path, *needed: Path) -> None:
+    """Puts an empty folder in memory over a folder, in which only what is needed stays visible."""
+    inside = [
+        (path, os.open(path, os.O_PATH))
+        for path in {one.resolve() for one in needed}
+        if path.exists() and folder in path.parents
+    ]
+    mount("tmpfs", str(folder), "tmpfs", data="mode=755")
+    for path, number in inside:
+        is_folder = stat.S_ISDIR(os.fstat(number).st_mode)
+        (path if is_folder else path.parent).mkdir(parents=True, exist_ok=True)
+        if not is_folder:
+            path.touch()
+        bind(Path(f"/proc/self/fd/{number}"), path)
+        os.close(number)
+
+
+def run(work: Callable[[Path], None], *needed: Path) -> int:
     """Does something in namespaces of its own, as their first process.
 
     Args:
         work: what to do, given a folder in memory that disappears with the namespaces.
+        needed: what stays visible even if it is where that folder is.
 
     Returns:
         The exit code of the first process. All other processes have ended with it.
@@ -86,7 +105,7 @@ def run(work: Callable[[Path], None]) -> int:
         Path("/proc/self/gid_map").write_text(f"0 {user[1]} 1")
     child = os.fork()
     if not child:
-        _be_first(work, fix)
+        _be_first(work, needed, fix)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os.kill(child, number))
     _, status = os.waitpid(child, 0)
@@ -94,7 +113,7 @@ def run(work: Callable[[Path], None]) -> int:
     return code if code >= 0 else _SIGNALLED - code
 
 
-def _be_first(work: Callable[[Path], None], fix: str) -> NoReturn:
+def _be_first(work: Callable[[Path], None], needed: Iterable[Path], fix: str) -> NoReturn:
     """Works as the first process of the namespaces; the kernel kills it with its parent.
 
     If the host doesn't permit that, `fix` says what to do.
@@ -105,7 +124,7 @@ def _be_first(work: Callable[[Path], None], fix: str) -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: os._exit(_SIGNALLED + number))
         try:
-            _prepare()
+            _prepare(*needed)
         except (NamespaceError, OSError) as error:
             sys.stderr.write(f"cannot use namespaces: {error}; {fix}\n")
         else:
@@ -118,11 +137,11 @@ def _be_first(work: Callable[[Path], None], fix: str) -> NoReturn:
         os._exit(code)
 
 
-def _prepare() -> None:
+def _prepare(*needed: Path) -> None:
     """Gives the namespaces processes, a folder in memory and a network of their own."""
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     mount("proc", "/proc", "proc")
-    mount("tmpfs", str(_SCRATCH), "tmpfs", data="mode=755")
+    hide(_SCRATCH, *needed)
     _raise_loopback()
 
 

@@ -254,6 +254,27 @@ namespaces._prepare = lambda: namespaces.bind(Path("/no/such"), Path("/nor/this"
     assert ended.stderr.count("\n") == 1
 
 
+HIDE = """
+    place, kept = map(Path, arguments)
+    own_mounts()
+    hide(place, kept, place / "kept file", Path("/etc"), place / "missing")
+    print(json.dumps({str(one.relative_to(place)): one.is_dir() for one in place.rglob("*")}))
+"""
+
+
+def test_what_is_needed_stays_visible_in_a_hidden_folder(tmp_path: Path) -> None:
+    for folder in ("kept/folder/inside", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("kept file", "other file", "kept/other file"):
+        (tmp_path / file).touch()
+    assert said(HIDE, tmp_path, tmp_path / "kept/folder") == {
+        "kept": True,
+        "kept/folder": True,
+        "kept/folder/inside": True,
+        "kept file": False,
+    }
+
+
 def test_the_host_can_be_tried() -> None:
     probe = [sys.executable, "-m", "numaproof.kubelet.namespaces"]
     ended = subprocess.run(probe, capture_output=True, text=True, check=False)
