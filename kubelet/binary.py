@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSION = re.compile(r"Kubernetes v((\d+)\.(\d+)\.\S*)\s*")
+_VENDOR = re.compile(r"[-+](?!alpha|beta|rc|dirty)([a-z][a-z0-9]*?)(?:r?\d+)?(?:[-+.]|$)")
+
 _HEADER = 256
 """The part of a file by which the kernel chooses how to run it."""
 
@@ -52,6 +54,12 @@ class Kubelet:
     path: Path
     version: str
     release: str
+
+    @property
+    def vendor(self) -> str:
+        """Who built it, such as `k3s`, by its version; empty for a build of Kubernetes itself."""
+        match = _VENDOR.search(self.version)
+        return match[1] if match else ""
 
     @property
     def has_own_release(self) -> bool:

@@ -24,14 +24,15 @@ def hello(kubelet: Kubelet, build: Mapping[str, str]) -> messages.Hello:
     """The claims of a kubelet.
 
     Operations of a single manager (`assign`, `hints`, `merge`) can't be asked of a process. A
-    kubelet frees the resources of a pod, never those of one of its containers. `build` is what
+    kubelet frees the resources of a pod, never those of one of its containers. A vendor's build is
+    an implementation of its own, so that a board shows it next to Kubernetes' own. `build` is what
     identifies the binary.
     """
     known = release(kubelet.release)
     policies = {field.manager: field.policies for field in POLICY_FIELDS.values()}
     return messages.Hello(
         protocol=messages.PROTOCOL_VERSION,
-        name="kubelet-binary",
+        name="-".join(filter(None, ("kubelet-binary", kubelet.vendor))),
         version=kubelet.version,
         language="Go",
         kubernetes=(kubelet.release,),
