@@ -109,9 +109,9 @@ def main() -> None:
     try:
         kubelet = identify(given.path.resolve(), given.release)
         # State directories and trees are where temporary files are.
-        needed = kubelet.path, Path(scratch_place())
+        exceptions = kubelet.path, Path(scratch_place())
         work = partial(_serve, kubelet, tuple(given.arguments))
-        sys.exit(namespaces.run(work, *needed))
+        sys.exit(namespaces.run(work, *exceptions))
     except (BinaryError, namespaces.NamespaceError) as error:
         sys.exit(str(error))
 

@@ -63,11 +63,11 @@ def bind(source: Path, target: Path) -> None:
     mount(str(source), str(target), flags=_MS_BIND | _MS_REC)
 
 
-def hide(folder: Path, *needed: Path) -> None:
-    """Puts an empty folder in memory over a folder, in which only what is needed stays visible."""
+def hide(folder: Path, *exceptions: Path) -> None:
+    """Puts an empty folder in memory over a folder, but for what must stay visible."""
     inside = [
         (path, os.open(path, os.O_PATH))
-        for path in {one.resolve() for one in needed}
+        for path in {one.resolve() for one in exceptions}
         if path.exists() and folder in path.parents
     ]
     mount("tmpfs", str(folder), "tmpfs", data="mode=755")
@@ -80,12 +80,12 @@ def hide(folder: Path, *needed: Path) -> None:
         os.close(number)
 
 
-def run(work: Callable[[Path], None], *needed: Path) -> int:
+def run(work: Callable[[Path], None], *exceptions: Path) -> int:
     """Does something in namespaces of its own, as their first process.
 
     Args:
         work: what to do, given a folder in memory that disappears with the namespaces.
-        needed: what stays visible even if it is where that folder is.
+        exceptions: what stays visible even if it is where that folder is.
 
     Returns:
         The exit code of the first process. All other processes have ended with it.
@@ -105,7 +105,7 @@ def run(work: Callable[[Path], None], *needed: Path) -> int:
         Path("/proc/self/gid_map").write_text(f"0 {user[1]} 1")
     child = os.fork()
     if not child:
-        _be_first(work, needed, fix)
+        _be_first(work, exceptions, fix)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os.kill(child, number))
     _, status = os.waitpid(child, 0)
@@ -113,7 +113,7 @@ def run(work: Callable[[Path], None], *needed: Path) -> int:
     return code if code >= 0 else _SIGNALLED - code
 
 
-def _be_first(work: Callable[[Path], None], needed: Iterable[Path], fix: str) -> NoReturn:
+def _be_first(work: Callable[[Path], None], exceptions: Iterable[Path], fix: str) -> NoReturn:
     """Works as the first process of the namespaces; the kernel kills it with its parent.
 
     If the host doesn't permit that, `fix` says what to do.
@@ -124,7 +124,7 @@ def _be_first(work: Callable[[Path], None], needed: Iterable[Path], fix: str) ->
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: os._exit(_SIGNALLED + number))
         try:
-            _prepare(*needed)
+            _prepare(*exceptions)
         except (NamespaceError, OSError) as error:
             sys.stderr.write(f"cannot use namespaces: {error}; {fix}\n")
         else:
@@ -137,11 +137,11 @@ def _be_first(work: Callable[[Path], None], needed: Iterable[Path], fix: str) ->
         os._exit(code)
 
 
-def _prepare(*needed: Path) -> None:
+def _prepare(*exceptions: Path) -> None:
     """Gives the namespaces processes, a folder in memory and a network of their own."""
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     mount("proc", "/proc", "proc")
-    hide(_SCRATCH, *needed)
+    hide(_SCRATCH, *exceptions)
     _raise_loopback()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -129,3 +131,24 @@ def test_earlier_reports_survive_wrong_options(command: Run) -> None:
     assert (code, error.startswith("Error: none of the selected cases")) == (2, True)
     after = {file: file.read_bytes() for file in Path("numaproof-report/check").iterdir()}
     assert after == before
+
+
+@pytest.fixture
+def real_kubelet() -> Path:
+    """The kubelet that NUMAPROOF_KUBELET_BINARY names; skips the test if there is none."""
+    path = os.environ.get("NUMAPROOF_KUBELET_BINARY")
+    if path is None:
+        pytest.skip("NUMAPROOF_KUBELET_BINARY names no kubelet")
+    return Path(path)
+
+
+def test_units_of_a_campaign_are_short_and_its_build_is_named(
+    command: Run, real_kubelet: Path
+) -> None:
+    one = ("--machine", "laptop-4c8t", "--select", "example-guaranteed-integer-is-exclusive")
+    code, _, _ = command("campaign", "--kubelet", real_kubelet, *one, "--no-seeds")
+    assert code == 0
+    plan = json.loads(Path("numaproof-report/campaign/events.jsonl").read_text().splitlines()[0])
+    assert (plan["cases_per_unit"], plan["seeds_per_unit"]) == (10, 2)
+    digest = hashlib.sha256(real_kubelet.read_bytes()).hexdigest()
+    assert plan["implementation"]["build"]["SHA-256"] == digest
