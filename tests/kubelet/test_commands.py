@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from builders.scripts import kubelet_script
+from numaproof.cli import targets
 from numaproof.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -122,6 +123,19 @@ def test_another_release_than_its_own_is_noted(command: Run, tmp_path: Path) -> 
     found = {one["name"]: one for one in json.loads(out)["checks"]}
     assert found["kubelet"]["state"] == "Kubernetes 1.38.0, checked as 1.37"
     assert "unknown flag" in found["trial"]["state"]
+
+
+@pytest.mark.usefixtures("namespaces_permitted")
+def test_a_check_as_another_release_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubelet = kubelet_script(tmp_path / "kubelet", ENDS, version="1.36.2")
+    targets.find_kubelet(str(kubelet), "1.36", "--kubelet")
+    assert capsys.readouterr().err == ""
+    targets.find_kubelet(str(kubelet), "1.37", "--kubelet")
+    assert capsys.readouterr().err == (
+        f"numaproof: {kubelet} is Kubernetes 1.36.2; its answers are compared with those of 1.37\n"
+    )
 
 
 def test_earlier_reports_survive_wrong_options(command: Run) -> None:
