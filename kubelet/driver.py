@@ -54,7 +54,11 @@ the updates that the runtime has refused."""
 
 
 class KubeletExitedError(Exception):
-    """The kubelet ended; the message has its last words."""
+    """The kubelet ended; the message has its last words, `code` its exit code."""
+
+    def __init__(self, log: str, code: int) -> None:
+        super().__init__(log)
+        self.code = code
 
 
 @dataclass
@@ -213,7 +217,7 @@ class Driver:
                 changed.cancel()
                 if ended in done and not ready():
                     self._kubelet = None
-                    raise KubeletExitedError("\n".join(kubelet.tail))
+                    raise KubeletExitedError("\n".join(kubelet.tail), ended.result())
         finally:
             ended.cancel()
 
@@ -256,12 +260,13 @@ class Driver:
             answer = await self._started()
         except KubeletExitedError as error:
             await self._stop_plugins()
-            return self._refused(str(error))
+            return self._refused(error)
         return answer
 
-    def _refused(self, log: str) -> messages.StartRefused | messages.Fault:
+    def _refused(self, error: KubeletExitedError) -> messages.StartRefused | messages.Fault:
         """Why the kubelet did not start; paths are those outside of its namespace."""
-        return last_words.refusal(log.replace(str(STATE_DIR), str(self._state.folder)))
+        log = str(error).replace(str(STATE_DIR), str(self._state.folder))
+        return last_words.refusal(log, error.code)
 
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"
@@ -349,7 +354,7 @@ class Driver:
         try:
             await self._until(lambda: self._machine_line, "discovered the machine")
         except KubeletExitedError as error:
-            return self._refused(str(error))
+            return self._refused(error)
         await self._stop_kubelet()
         return machine_log.parse(self._machine_line)
 

@@ -230,7 +230,7 @@ class Hello(Strict, frozen=True):
 
     `features` lists the supported features; if it is omitted, all features that the other claims
     allow are assumed. `discovers` lists the fields that `discover` fills in (version 1.1); if it is
-    omitted, all fields are assumed.
+    omitted, all fields are assumed. `build` identifies the build in reports, in any terms.
     """
 
     protocol: int
@@ -247,6 +247,7 @@ class Hello(Strict, frozen=True):
     choices: dict[str, str] = msgspec.field(default_factory=dict)
     homepage: str | None = None
     issues: str | None = None
+    build: dict[str, str] | None = None
 
 
 class StartedCPUs(Strict, frozen=True):
