@@ -48,12 +48,17 @@ _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
 _PROBE = "numaproof-probe-"
 _SKIPPED = "skipping container; ID not found in pod status"
-_PASSES = 2
-"""A pass of the reconcile loop is over when it skips a container once more."""
+_PASSES = 3
+"""A pass of the reconcile loop is over when it skips a container once more. The next pass repeats
+the updates that the runtime has refused."""
 
 
 class KubeletExitedError(Exception):
-    """The kubelet ended; the message has its last words."""
+    """The kubelet ended; the message has its last words, `code` its exit code."""
+
+    def __init__(self, log: str, code: int) -> None:
+        super().__init__(log)
+        self.code = code
 
 
 @dataclass
@@ -212,7 +217,7 @@ class Driver:
                 changed.cancel()
                 if ended in done and not ready():
                     self._kubelet = None
-                    raise KubeletExitedError("\n".join(kubelet.tail))
+                    raise KubeletExitedError("\n".join(kubelet.tail), ended.result())
         finally:
             ended.cancel()
 
@@ -255,12 +260,13 @@ class Driver:
             answer = await self._started()
         except KubeletExitedError as error:
             await self._stop_plugins()
-            return self._refused(str(error))
+            return self._refused(error)
         return answer
 
-    def _refused(self, log: str) -> messages.StartRefused | messages.Fault:
+    def _refused(self, error: KubeletExitedError) -> messages.StartRefused | messages.Fault:
         """Why the kubelet did not start; paths are those outside of its namespace."""
-        return last_words.refusal(log.replace(str(STATE_DIR), str(self._state.folder)))
+        log = str(error).replace(str(STATE_DIR), str(self._state.folder))
+        return last_words.refusal(log, error.code)
 
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"
@@ -348,7 +354,7 @@ class Driver:
         try:
             await self._until(lambda: self._machine_line, "discovered the machine")
         except KubeletExitedError as error:
-            return self._refused(str(error))
+            return self._refused(error)
         await self._stop_kubelet()
         return machine_log.parse(self._machine_line)
 
@@ -453,10 +459,16 @@ class Driver:
         pod = self._pods.get(args.uid)
         if pod is None:
             return messages.Done()
-        self._request_deletion(pod)
+        with self._runtime.holding(args.uid):
+            lost = await self._lost_while_ending(pod)
         await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
         self._drop(args.uid)
         await self._free_stale()
+        if lost:
+            return messages.Fault(
+                f"pod {args.uid} lost its resources in {', '.join(sorted(lost))}"
+                " while its containers still ran"
+            )
         return messages.Done()
 
     def _drop(self, uid: str) -> None:
@@ -492,6 +504,19 @@ class Driver:
             await self._free_stale()
             self._request_deletion(pod)
         return messages.Done()
+
+    async def _lost_while_ending(self, pod: BoundPod) -> set[str]:
+        """Deletes a pod; the checkpoint files that no longer name it while its containers run."""
+        uid = pod.manifest["metadata"]["uid"]
+        before = self._state.files_naming(uid)
+        self._request_deletion(pod)
+        await self._until(
+            lambda: uid in self._runtime.stopping or not self._read(pod), f"stopped pod {uid}"
+        )
+        if not before or uid not in self._runtime.stopping:
+            return set()
+        await self._probe()
+        return before - self._state.files_naming(uid)
 
     async def _forget(self, uid: str) -> None:
         """Waits until the kubelet has forgotten a pod that is gone.

@@ -55,15 +55,21 @@ class Device(Strict, frozen=True):
     healthy: bool = True
 
 
+PLUGIN_FAILURE = "the plugin failed"
+"""The error of a device plugin that fails to allocate."""
+
+
 class DeviceResource(Strict, frozen=True):
     """A device plugin's report: a resource name and its devices.
 
     `preferred` lists device ids in the plugin's order of preference, if it has one (version 1.1).
+    If `fails` is true, the plugin answers every request to allocate with an error (version 1.2).
     """
 
     resource: str
     ids: tuple[Device, ...]
     preferred: tuple[str, ...] = ()
+    fails: bool = False
 
 
 class Hint(Strict, frozen=True):
@@ -224,7 +230,7 @@ class Hello(Strict, frozen=True):
 
     `features` lists the supported features; if it is omitted, all features that the other claims
     allow are assumed. `discovers` lists the fields that `discover` fills in (version 1.1); if it is
-    omitted, all fields are assumed.
+    omitted, all fields are assumed. `build` identifies the build in reports, in any terms.
     """
 
     protocol: int
@@ -241,6 +247,7 @@ class Hello(Strict, frozen=True):
     choices: dict[str, str] = msgspec.field(default_factory=dict)
     homepage: str | None = None
     issues: str | None = None
+    build: dict[str, str] | None = None
 
 
 class StartedCPUs(Strict, frozen=True):

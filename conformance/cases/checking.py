@@ -69,11 +69,12 @@ def check(case: Case) -> None:
         _check_step(("steps", number), step, case.kubernetes)
         _check_told(("steps", number, "expect"), step, case.tell)
     if isinstance(case.devices, dict):
-        for resource in case.preferred.keys() - case.devices.keys():
-            message = f"the case has no devices of {resource}"
-            raise WrongCaseError(
-                ("preferred", resource), message, "use a resource listed in `devices`"
-            )
+        named: dict[PathTuple, str] = {("preferred", one): one for one in case.preferred}
+        named |= {("failing", number): one for number, one in enumerate(case.failing)}
+        for path, resource in named.items():
+            if resource not in case.devices:
+                message = f"the case has no devices of {resource}"
+                raise WrongCaseError(path, message, "use a resource listed in `devices`")
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:

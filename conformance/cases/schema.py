@@ -395,8 +395,9 @@ class Case(Written, frozen=True):
     `kubernetes` restricts the releases (``">= 1.34"``), `defect` is the named defect that makes a
     kubelet fail the case, and `bugs` are related public issues. `devices` are the devices that
     plugins report from the first start on, and `preferred` are those that each plugin would prefer
-    to allocate. `tell` lists the optional fields that every start requests. `machine` is the
-    machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
+    to allocate. The plugins of the resources in `failing` fail to allocate until a step reports
+    their devices again. `tell` lists the optional fields that every start requests. `machine` is
+    the machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
     `discover`, starts discover the machine from its tree until a start changes the machine.
     """
 
@@ -414,6 +415,7 @@ class Case(Written, frozen=True):
     defect: str | None = None
     devices: Devices = msgspec.field(default_factory=dict)
     preferred: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    failing: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
     machine: MachineInfo | None = None
     tree: bool = False

@@ -23,7 +23,7 @@ from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.topology import options as topology_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.messages import Args, KubeletConfiguration, Pod
     from numaproof.reference.config.gates import Gate, Maturity
@@ -172,9 +172,11 @@ def _is_refused(written_config: _Written) -> bool:
     )
 
 
-def _of_devices(devices: Iterable[messages.DeviceResource]) -> Iterator[str]:
+def _of_devices(devices: Sequence[messages.DeviceResource]) -> Iterator[str]:
     if any(one.preferred for one in devices):
         yield "feature preferred-devices"
+    if any(one.fails for one in devices):
+        yield "feature failing-plugins"
 
 
 def _of_policy(name: str, policy: object) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders.devices import NIC, device_resource
 from builders.machines import discover_profile, regular
@@ -234,6 +235,18 @@ def test_devices_are_reported_and_allocated(node: Node) -> None:
     assert node.call("devices", messages.DevicesArgs(reports)) == messages.Done()
     fourth = node.admit(pod("uid-d", [container("app", wants)]))
     assert fourth.containers["app"].devices == {NIC: ("d2",)}
+
+
+def test_a_plugin_that_fails_gives_no_devices(node: Node) -> None:
+    report = device_resource(d0=[0])
+    node.start({}, devices=(replace(report, fails=True),))
+    wants = {"limits": {NIC: 1, "memory": "1Gi"}}
+    refused = node.admit(pod("uid-a", [container("app", wants)]))
+    assert isinstance(refused, messages.AdmissionRefused)
+    assert messages.PLUGIN_FAILURE in refused.message
+    assert node.call("devices", messages.DevicesArgs((report,))) == messages.Done()
+    admitted = node.admit(pod("uid-b", [container("app", wants)]))
+    assert admitted.containers["app"].devices == {NIC: ("d0",)}
 
 
 def test_a_refused_pod_and_quotas_are_told_if_they_are_wanted(node: Node) -> None:
