@@ -23,7 +23,7 @@ from numaproof.conformance.execution import kubelet_command
 from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.kubelet.binary import Kubelet, identify
-from numaproof.kubelet.trial import trial
+from numaproof.kubelet.trial import Trial
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
@@ -165,6 +165,7 @@ def test_a_restart_keeps_what_pods_have(node: Node) -> None:
     assert after.pods == {"uid-stays": before}
     assert after.shared == CPUSet.parse("0-7") - before["app"].exclusive
     assert node.admit(stays) == messages.Admitted(before)
+    assert isinstance(node.admit(stays), messages.Unsupported)
 
 
 def test_running_pods_survive_a_restart_of_the_kubelet(node: Node) -> None:
@@ -323,7 +324,7 @@ def test_what_cannot_be_asked_does_no_harm(node: Node) -> None:
 
 
 def test_a_kubelet_passes_its_trial(kubelet: Kubelet, tmp_path: Path) -> None:
-    check = trial(kubelet, (), 120, "tests", tmp_path)
+    check = Trial(kubelet, (), 120, "tests").check(tmp_path)
     assert check.fix == "", check.state
     assert check.state.startswith(f"started on {LAPTOP}, admitted and removed a pod in ")
 
