@@ -73,7 +73,6 @@ class BoundPod:
         is_initialized: whether its init containers end as soon as they run. Until then they run
             on, so that the pod keeps what it was admitted with.
         completions: the containers that have ended by themselves, for good.
-        is_answered: whether an `admit` has been answered since the kubelet started.
     """
 
     manifest: Object
@@ -82,7 +81,6 @@ class BoundPod:
     is_admitted: bool = False
     is_initialized: bool = False
     completions: set[str] = field(default_factory=set)
-    is_answered: bool = False
 
     @property
     def is_decided(self) -> bool:
@@ -379,9 +377,6 @@ class Driver:
                 await self._forget(uid)
             pod = self._bind(args.pod)
             await self._decided(pod)
-        elif pod.is_answered:
-            return messages.Unsupported("admit a pod again: a kubelet admits it once after a start")
-        pod.is_answered = True
         if pod.refusal is None:
             if "quota" in self._tell:
                 self._initialize(pod)
