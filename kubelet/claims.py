@@ -15,6 +15,7 @@ _FEATURES = (
     *("init-containers", "sidecars", "restart", "reconfiguration", "configuration-validation"),
     *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
     *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
+    "node-allocatable",
 )
 
 

@@ -118,7 +118,8 @@ class StartArgs(Strict, frozen=True):
     """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node.
 
     `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
-    parts to include in answers until the next start (both version 1.1).
+    parts to include in answers until the next start (both version 1.1). With `check_node`, pods
+    must also fit into the node's allocatable resources (version 1.2).
     """
 
     config: KubeletConfiguration
@@ -130,6 +131,7 @@ class StartArgs(Strict, frozen=True):
     pods: tuple[Pod, ...] = ()
     flags: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
+    check_node: bool = False
 
 
 class AdmitArgs(Strict, frozen=True):
@@ -252,10 +254,23 @@ class Started(Strict, frozen=True):
     config: InForce | None = None
 
 
+class PreemptedPod(Strict, frozen=True):
+    """A pod that left the node to make room, and the reason and message of its status."""
+
+    uid: str
+    reason: str
+    message: str
+
+
 class Admitted(Strict, frozen=True):
-    """The pod is admitted. `containers` has its init and app containers by name."""
+    """The pod is admitted. `containers` has its init and app containers by name.
+
+    `preempted` are the pods that left the node to make room for a critical one, in that order; it
+    is empty unless `start` sets `check_node` (version 1.2).
+    """
 
     containers: Containers
+    preempted: tuple[PreemptedPod, ...] = ()
 
 
 class Done(Strict, frozen=True):

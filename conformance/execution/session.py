@@ -86,6 +86,7 @@ class Session:
         from_tree: whether starts discover the machine from its tree if the implementation claims
             discovery.
         tell: the optional fields that starts request.
+        check_node: whether pods must also fit into the node's allocatable resources.
     """
 
     implementation: Implementation
@@ -105,6 +106,7 @@ class Session:
     devices: tuple[messages.DeviceResource, ...] = ()
     from_tree: bool = False
     tell: tuple[messages.Told, ...] = ()
+    check_node: bool = False
     calls: list[Call] = field(default_factory=list)
     _needed_claims: dict[str, None] = field(default_factory=dict)
     _earlier: EarlierStart | None = None
@@ -274,6 +276,7 @@ class Session:
             pods=tuple(self.pods.values()),
             flags=flags,
             tell=self.tell,
+            check_node=self.check_node,
         )
         answer = self.call("start", args)
         self.config = needs.in_force(config, flags, self.kubernetes)
@@ -285,7 +288,8 @@ class Session:
     def admit(self, pod: messages.Pod) -> messages.Answer:
         """Admits a pod, which stays on the node unless it is refused or unsupported.
 
-        If a pod on the node is admitted again, its ended containers remain ended.
+        If a pod on the node is admitted again, its ended containers remain ended. Pods preempted
+        by it leave the node.
         """
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
@@ -293,6 +297,9 @@ class Session:
             self.ended_containers.pop(uid, None)
         if isinstance(answer, messages.Admitted):
             self.pods[uid] = pod
+            for one in answer.preempted:
+                self.pods.pop(one.uid, None)
+                self.ended_containers.pop(one.uid, None)
         else:
             self.pods.pop(uid, None)
         return answer
