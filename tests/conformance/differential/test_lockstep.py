@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,8 +25,6 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numaproof.protocol.machine import MachineInfo
 
 HELLO = Reference().hello(hello_args("tests"))
@@ -85,6 +84,23 @@ def test_two_sides_that_agree_pass_despite_expectations(scenario: Scenario, tmp_
     # start, admit, state, start, admit again, remove, state
     assert played == LockstepResult("pass", calls=7)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_side_that_writes_after_the_end_does_not_disturb_the_next_scenario(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    folders: list[Path] = []
+
+    class Late(InProcess):
+        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            if isinstance(args, messages.StartArgs):
+                folders.append(Path(args.state_dir))
+            return super().call(operation, args)
+
+    side = pair(Late(Reference))
+    assert play(side, scenario, tmp_path).outcome == "pass"
+    folders[0].mkdir(parents=True)
+    assert play(side, scenario, tmp_path).outcome == "pass"
 
 
 def test_the_first_difference_ends_with_both_answers_and_nodes(
