@@ -341,7 +341,8 @@ class Driver:
             if "quota" in self._tell:
                 self._initialize(pod)
                 await self._until(lambda: self._quotas(uid), f"created the containers of {uid}")
-            return messages.Admitted(self._containers(uid), await self._preempted(pod))
+            preempted = await self._preempted(pod)
+            return messages.Admitted(self._containers(uid), preempted)
         answer = pod.refusal
         if "refused-pods" in self._tell:
             answer = replace(answer, pod=await self._failed(pod))

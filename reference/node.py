@@ -164,7 +164,7 @@ class StartedNode:
         Raises:
             AdmissionError: the node has no room.
 
-        Requirements: NODE-ALLOC-009, NODE-ALLOC-013.
+        Requirements: NODE-ALLOC-009, NODE-ALLOC-013, NODE-ALLOC-015.
         """
         if self.setup.allocatable is None:
             return ()
@@ -177,6 +177,7 @@ class StartedNode:
         victims = self.setup.preemption.victims(pod, others, shortages)
         for one in victims:
             self.drop(one.uid)
+        self.remove_stale_state("now")
         return tuple(messages.PreemptedPod(one.uid, REASON, MESSAGE) for one in victims)
 
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:

@@ -28,7 +28,7 @@ from numaproof.conformance.execution.truncation import (
     reported_problems,
     truncate,
 )
-from numaproof.conformance.judging.invariants.view import View, arrivals, find_readmitted_pods
+from numaproof.conformance.judging.invariants.view import View, arrivals, count_admissions
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -338,6 +338,7 @@ class Session:
         """
         assert self.start_answer is not None
         made = [call.args for call in self.calls]
+        admissions = count_admissions(made)
         return View(
             facts=facts,
             config=self.config,
@@ -352,7 +353,9 @@ class Session:
             level=self.level,
             arrivals=arrivals(made),
             starts=sum(isinstance(args, messages.StartArgs) for args in made),
-            readmitted_pods=find_readmitted_pods(made),
+            readmitted_pods=frozenset(uid for uid, times in admissions.items() if times > 1),
+            admitted_pods=frozenset(self.pods.keys() & admissions.keys()),
+            check_node=self.check_node,
         )
 
     def reported_call(

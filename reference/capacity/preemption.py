@@ -46,7 +46,7 @@ class Preemption:
         Raises:
             AdmissionError: evicting every pod that may be evicted would not be enough.
 
-        Requirements: NODE-ALLOC-010, NODE-ALLOC-011, NODE-ALLOC-012.
+        Requirements: NODE-ALLOC-010, NODE-ALLOC-011.
         """
         missing = {one.resource: one.missing for one in shortages}
         lesser = [one for one in others if may_preempt(pod, one)]
@@ -55,31 +55,34 @@ class Preemption:
         )
         if lacking := self._left(missing, lesser):
             raise _nothing_to_reclaim(lacking)
-        guaranteed = self._fewest(guaranteed, self._left(missing, [*best_effort, *burstable]))
-        burstable = self._fewest(burstable, self._left(missing, [*best_effort, *guaranteed]))
-        best_effort = self._fewest(best_effort, self._left(missing, [*burstable, *guaranteed]))
+        guaranteed = self.fewest(guaranteed, self._left(missing, [*best_effort, *burstable]))
+        burstable = self.fewest(burstable, self._left(missing, [*best_effort, *guaranteed]))
+        best_effort = self.fewest(best_effort, self._left(missing, [*burstable, *guaranteed]))
         return (*best_effort, *burstable, *guaranteed)
 
-    def _fewest(self, pods: Sequence[Pod], needs: Amounts) -> list[Pod]:
+    def fewest(self, pods: Sequence[Pod], needs: Amounts) -> list[Pod]:
         """Returns few pods that together request these amounts.
 
         Each time, takes the pod that leaves the least, then the one that requests the least memory,
-        then CPUs.
+        then the fewest CPUs.
+
+        Requirements: NODE-ALLOC-012.
         """
         left, chosen = list(pods), []
         while needs:
             remaining = needs
-            left.sort(key=lambda pod: (self._distance(pod, remaining), *self._size(pod)))
+            left.sort(key=lambda pod: (self.distance(pod, remaining), *self.size(pod)))
             chosen.append(left.pop(0))
             needs = self._left(needs, chosen[-1:])
         return chosen
 
-    def _distance(self, pod: Pod, needs: Amounts) -> float:
+    def distance(self, pod: Pod, needs: Amounts) -> float:
         """The share of what is needed that a pod would leave, squared, summed over resources."""
         left = ((amount, amount - self.request(pod, name)) for name, amount in needs.items())
         return sum((rest / amount) ** 2 for amount, rest in left if rest > 0)
 
-    def _size(self, pod: Pod) -> tuple[int, int]:
+    def size(self, pod: Pod) -> tuple[int, int]:
+        """Returns the memory and the CPUs that a pod requests."""
         return self.request(pod, "memory"), self.request(pod, "cpu")
 
     def _left(self, needs: Amounts, pods: Collection[Pod]) -> dict[str, int]:
