@@ -22,7 +22,7 @@ from numaproof.reference.topology.hints import NO_AFFINITY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.reference.capacity.allocatable import Allocatable
+    from numaproof.reference.capacity.allocatable import Allocatable, Shortage
     from numaproof.reference.capacity.preemption import Preemption
     from numaproof.reference.config.quota import Quotas
     from numaproof.reference.cpu.manager import CPUManager
@@ -158,6 +158,19 @@ class StartedNode:
         self.admitted.add(pod.uid)
         return messages.Admitted(self._containers(pod), preempted)
 
+    def shortages(self, pod: Pod) -> tuple[Shortage, ...]:
+        """Returns what the node lacks for a pod; nothing if the start asked for no such check.
+
+        Requirements: NODE-ALLOC-014.
+        """
+        if self.setup.allocatable is None:
+            return ()
+        return tuple(self.setup.allocatable.shortages(pod, self._others(pod)))
+
+    def _others(self, pod: Pod) -> list[Pod]:
+        """The other pods admitted since the start."""
+        return [one for uid, one in self.pods.items() if uid in self.admitted - {pod.uid}]
+
     def _make_room(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
         """Checks that the node has room for a pod; for a critical one, evicts others.
 
@@ -166,15 +179,12 @@ class StartedNode:
 
         Requirements: NODE-ALLOC-009, NODE-ALLOC-013, NODE-ALLOC-015.
         """
-        if self.setup.allocatable is None:
-            return ()
-        others = [one for uid, one in self.pods.items() if uid in self.admitted - {pod.uid}]
-        shortages = tuple(self.setup.allocatable.shortages(pod, others))
+        shortages = self.shortages(pod)
         if not shortages:
             return ()
         if not is_critical(pod):
             raise AdmissionError(shortages[0].reason, str(shortages[0]))
-        victims = self.setup.preemption.victims(pod, others, shortages)
+        victims = self.setup.preemption.victims(pod, self._others(pod), shortages)
         for one in victims:
             self.drop(one.uid)
         self.remove_stale_state("now")
