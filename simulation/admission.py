@@ -261,6 +261,9 @@ def admit(
     if isinstance(answer, messages.Admitted):
         why = explain(before, pod) if explain_all else None
         preempted = tuple(one.uid for one in answer.preempted)
+        if why and preempted:
+            summary = f"evicts {', '.join(preempted)}: {why.summary}"
+            why = msgspec.structs.replace(why, summary=summary)
         return PodResult(described_pod.name, answer.containers, None, why, preempted)
     if any(_is_replica(described_pod.name, one) and one.refusal == refusal for one in last):
         # The node has not changed since that refusal.

@@ -691,7 +691,9 @@ def _room(shortage: Shortage) -> Room:
         text = f"the node allows {plural(capacity, 'pod')}, and {others} are on it"
     else:
         wish, taken, whole = (requests.room(resource, one) for one in shortage[1:])
-        text = f"{wish} requested; other pods request {taken}, and {whole} are allocatable"
+        text = f"{wish} requested, {whole} allocatable"
+        if others:
+            text += f", {taken} requested by other pods"
     return Room(resource, request, others, capacity, text)
 
 

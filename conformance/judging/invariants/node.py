@@ -62,11 +62,11 @@ def check_pod_list(view: View) -> Iterator[Violation]:
 def on_state(view: View) -> Iterator[Violation]:
     """The pods fit into the node, and the CPU Manager's checkpoint agrees with the state."""
     if view.check_node:
-        yield from _exceeded(view)
+        yield from _shortages(view)
     yield from _cpu_file(view)
 
 
-def _exceeded(view: View) -> Iterator[Violation]:
+def _shortages(view: View) -> Iterator[Violation]:
     """Reports resources of which the pods request more than is allocatable.
 
     The requests are at least those of the containers, and the reservation is at least the
@@ -74,17 +74,18 @@ def _exceeded(view: View) -> Iterator[Violation]:
     """
     machine, config = view.facts.machine, view.config
     pods = [one for uid, one in view.pod_readings.items() if uid in view.admitted_pods]
-    most, per_core = (int(config.get(name) or 0) for name in ("maxPods", "podsPerCore"))
-    most = min(filter(None, (most or _MAX_PODS, per_core * machine.num_cores)))
+    limit, per_core = (int(config.get(name) or 0) for name in ("maxPods", "podsPerCore"))
+    count = min(filter(None, (limit or _MAX_PODS, per_core * machine.num_cores)))
     cpus = machine.num_cores - reserved_amount(config, view.kubernetes)
     memory = machine.memory_capacity - memory_quantities(config)
-    for resource, requests, limit in (
-        ("pods", Fraction(len(pods)), Fraction(most)),
+    for resource, requests, allocatable in (
+        ("pods", Fraction(len(pods)), Fraction(count)),
         ("cpu", _requests(pods, "cpu"), cpus),
         ("memory", _requests(pods, "memory"), memory),
     ):
-        if requests > max(limit, Fraction()):
-            message = f"the pods request {requests} of {resource}, but only {limit} is allocatable"
+        most = max(allocatable, Fraction())
+        if requests > most:
+            message = f"the pods request {requests} of {resource}, but only {most} are allocatable"
             yield Violation("pods-fit-into-node", "NODE-ALLOC-001", message)
 
 
