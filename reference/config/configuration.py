@@ -34,7 +34,8 @@ class Config:
     `named_text` are the CPUs and the text of ``reservedSystemCPUs``. `reserved_memory` contains
     pairs of a node and its quantities by memory type; `eviction_hard` maps signals to thresholds.
     Options are None if their field is missing. `reconcile_period` is a duration in Go's format;
-    `cfs_quota` means that CPU limits are enforced. `pods_per_core` is 0 if it doesn't limit
+    `cfs_quota` means that CPU limits are enforced. `has_system_reserved` is whether
+    ``systemReserved`` is set, even if it is empty. `pods_per_core` is 0 if it doesn't limit
     `max_pods`.
     """
 
@@ -46,6 +47,7 @@ class Config:
     topology_options: Mapping[str, str] | None
     kube_reserved: Mapping[str, str]
     system_reserved: Mapping[str, str]
+    has_system_reserved: bool
     named_cpus: CPUSet
     named_text: str
     reserved_memory: MemoryReservations
@@ -56,13 +58,27 @@ class Config:
     pods_per_core: int
     gates: Mapping[str, bool] = field(repr=False)
 
+    def reservations(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Returns the quantities reserved for Kubernetes and for the system.
+
+        ``reservedSystemCPUs`` replaces the CPUs of both.
+
+        Requirements: CPU-CONFIG-010.
+        """
+        kube, system = dict(self.kube_reserved), dict(self.system_reserved)
+        if self.named_cpus:
+            kube.pop("cpu", None)
+            system["cpu"] = str(len(self.named_cpus))
+        return kube, system
+
     def in_force(self) -> dict[str, str | bool | dict[str, str]]:
         """Returns the effective configuration with the fields of a ``KubeletConfiguration``.
 
         Omits empty maps and strings, as kubelets do.
 
-        Requirements: CPU-RECONCILE-003, CPU-RECONCILE-010.
+        Requirements: CPU-RECONCILE-003, CPU-RECONCILE-010, CPU-RESERVE-015.
         """
+        kube, system = self.reservations()
         fields: dict[str, str | bool | dict[str, str]] = {
             "cpuManagerPolicy": self.cpu_policy,
             "cpuManagerPolicyOptions": dict(self.cpu_options or {}),
@@ -72,8 +88,8 @@ class Config:
             "topologyManagerScope": self.topology_scope,
             "topologyManagerPolicyOptions": dict(self.topology_options or {}),
             "reservedSystemCPUs": self.named_text,
-            "kubeReserved": dict(self.kube_reserved),
-            "systemReserved": dict(self.system_reserved),
+            "kubeReserved": kube,
+            "systemReserved": system if self.has_system_reserved else {},
             "evictionHard": dict(self.eviction_hard),
             "cpuCFSQuota": self.cfs_quota,
         }
@@ -132,7 +148,8 @@ def load(
         topology_scope=filled["topologyManagerScope"],
         topology_options=filled["topologyManagerPolicyOptions"],
         kube_reserved=filled["kubeReserved"],
-        system_reserved=filled["systemReserved"],
+        system_reserved=filled["systemReserved"] or {},
+        has_system_reserved=filled["systemReserved"] is not None,
         named_cpus=cpulist.parse(named),
         named_text=named,
         reserved_memory=filled["reservedMemory"],
@@ -151,7 +168,6 @@ def _with_defaults(decoded_config: Mapping[str, Any]) -> Mapping[str, Any]:
         **decoded_config,
         **{name: decoded_config[name] or default for name, default in _POLICIES.items()},
         "kubeReserved": decoded_config["kubeReserved"] or {},
-        "systemReserved": decoded_config["systemReserved"] or {},
         "cpuManagerReconcilePeriod": durations.format_duration(period) if period else "10s",
         "maxPods": decoded_config["maxPods"] or 110,
         "podsPerCore": decoded_config["podsPerCore"] or 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +152,24 @@ def test_a_broken_side_is_named_and_not_retried(scenario: Scenario, tmp_path: Pa
     played = play(pair(fault), scenario, tmp_path)
     assert played.outcome == "fault"
     assert played.message == "admit: the outcome differs\nexpected: accepted\ngot: a fault"
+
+
+def test_the_same_difference_each_time_is_not_random(scenario: Scenario, tmp_path: Path) -> None:
+    numbers = count()
+
+    def change(answer: messages.Admitted) -> messages.Admitted:
+        """The same wrong CPUs each time; devices that are never compared vary."""
+        devices = {f"d{next(numbers)}": ("0",)}
+        wrong = CPUSet.parse("7")
+        return messages.Admitted(
+            {
+                name: msgspec.structs.replace(one, cpus=wrong, devices=devices)
+                for name, one in answer.containers.items()
+            }
+        )
+
+    played = examine(pair(ChangedReference(admit=change)), scenario, tmp_path)
+    assert (played.outcome, played.chance) == ("fail", "")
 
 
 @pytest.mark.parametrize(
