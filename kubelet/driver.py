@@ -273,10 +273,16 @@ class Driver:
             return self._refused(error)
         return answer
 
-    def _refused(self, error: KubeletExitedError) -> messages.StartRefused | messages.Fault:
-        """Why the kubelet did not start; paths are those outside of its namespace."""
+    def _refused(self, error: KubeletExitedError) -> messages.Answer:
+        """Why the kubelet did not start; paths are those outside of its namespace.
+
+        A kubelet always checks the node's allocatable resources, even if nobody asked for it.
+        """
         log = str(error).replace(str(STATE_DIR), str(self._state.folder))
-        return last_words.refusal(log, error.code)
+        refused = last_words.refusal(log, error.code)
+        if last_words.is_about_allocatable(refused) and not self._check_node:
+            return messages.Unsupported("reservations beyond the machine's capacity")
+        return refused
 
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"

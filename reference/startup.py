@@ -101,6 +101,8 @@ def start(
     present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)
     cpus = start_cpus(setup, release, state_dir, present)
     memory = _start_memory(setup, release, state_dir, runs=has_memory_manager(config))
+    if args.check_node and (why := allocatable.excess(config, machine, reserved)):
+        raise StartError("config", why)
     devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
