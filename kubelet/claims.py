@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
 _FEATURES = (
     *("init-containers", "sidecars", "restart", "reconfiguration", "configuration-validation"),
-    *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
+    *(
+        "feature-gates",
+        "pod-level-resources",
+        "pod-level-resource-managers",
+        "huge-pages",
+        "checkpoint-files",
+        "quota",
+    ),
     *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
 )
 

@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -24,16 +24,20 @@ from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
 from numaproof.kubelet.node_state import NodeState, hint
+from numaproof.kubelet.pod_resources import Resources
 from numaproof.kubelet.process import KubeletProcess, parse_line
 from numaproof.kubelet.runtime import MISSING_IMAGE, Runtime, serve
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from numaproof.kubelet.api_server import Change, Object
     from numaproof.kubelet.runtime import Container
+    from numaproof.reference.pods.pod_level import PodRules
+
+_Answer = TypeVar("_Answer")
 
 _SLOW = 10.0
 """Seconds after which the driver says what it is waiting for."""
@@ -118,6 +122,8 @@ class Driver:
         self._workers: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
+        self._level_rules: type[PodRules] | None = None
+        self._allocatable: tuple[CPUSet, tuple[messages.MemoryBlock, ...]] = CPUSet(), ()
 
     async def open(self) -> None:
         """Starts the API server and the runtime."""
@@ -185,7 +191,8 @@ class Driver:
             KubeletExitedError: the kubelet ended first.
         """
         kubelet = self._kubelet
-        assert kubelet is not None
+        if kubelet is None:
+            raise KubeletExitedError("no kubelet is running")
         ended = asyncio.create_task(kubelet.wait())
         is_slow = False
         try:
@@ -207,6 +214,20 @@ class Driver:
         finally:
             ended.cancel()
 
+    async def _answer_of(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
+        """Waits for the kubelet's answer to a call, which never comes from one that has ended.
+
+        Raises:
+            KubeletExitedError: the kubelet ended first.
+        """
+        answer = asyncio.create_task(call)
+        answer.add_done_callback(lambda _: self._change.set())
+        try:
+            await self._until(answer.done, "answered a call")
+        finally:
+            answer.cancel()
+        return answer.result()
+
     # Starting and stopping
 
     async def start(self, args: messages.StartArgs, tree: Path) -> messages.Answer:
@@ -219,6 +240,8 @@ class Driver:
         self._state = NodeState(Path(args.state_dir))
         self._clear()
         self._tell = args.tell
+        version = "{}.{}".format(*self._release)
+        self._level_rules = pods.level_rules(args.config, args.flags, version)
         for pod in args.pods:
             self._bind(pod)
         held = self._api.hold("pods")
@@ -273,16 +296,20 @@ class Driver:
         conditions = node.get("status", {}).get("conditions", [])
         return (
             any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-            and (self._state.pod_resources / "kubelet.sock").exists()
+            and (self._state.pod_resources_socket / "kubelet.sock").exists()
             and self._state.plugin_socket.exists()
         )
 
     async def _started(self) -> messages.Started:
-        free, memory = await pod_resources.allocatable(self._state.pod_resources)
+        self._allocatable = free, memory = await self._answer_of(
+            pod_resources.read_allocatable(self._state.pod_resources_socket)
+        )
         every = Facts(machine_log.parse(self._machine_line)).all
         cpus = messages.StartedCPUs(every, free)
         tells_config = "effective-configuration" in self._tell
-        return messages.Started(cpus, memory, await in_force() if tells_config else None)
+        return messages.Started(
+            cpus, memory, await self._answer_of(in_force()) if tells_config else None
+        )
 
     async def _stop_kubelet(self) -> None:
         """Kills the kubelet."""
@@ -309,7 +336,7 @@ class Driver:
     # Pods
 
     def _bind(self, pod: messages.Pod) -> BoundPod:
-        made = BoundPod(pods.bind(pod, self._pod_count))
+        made = BoundPod(pods.bind(pod, self._pod_count, self._level_rules))
         self._pod_count += 1
         self._earlier_uids.add(pod["metadata"]["uid"])
         self._pods[pod["metadata"]["uid"]] = made
@@ -584,11 +611,27 @@ class Driver:
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
         containers = {uid: self._containers(uid) for uid in self._pods}
-        named = {pods.place(pod.manifest): containers[uid] for uid, pod in self._pods.items()}
-        problems = [
-            *await pod_resources.disagreements(self._state.pod_resources, named),
-            *cpusets.disagreements(self._runtime.containers.values(), containers),
-        ]
-        if problems:
-            return messages.Fault("; ".join(problems))
+        for source, problems in (
+            ("podresources", await self._answer_of(self._pod_resources())),
+            (
+                "the runtime",
+                [*cpusets.disagreements(self._runtime.containers.values(), containers)],
+            ),
+        ):
+            if problems:
+                message = f"{source} disagrees with the checkpoint files"
+                return messages.Fault(message, "\n".join(problems))
         return messages.State(self._state.shared(), containers, self._state.files())
+
+    async def _pod_resources(self) -> list[str]:
+        """Where podresources disagrees with the checkpoint files."""
+        expected = {
+            pods.place(one.manifest): self._state.pod_resources(one.manifest, self._release)
+            for one in self._pods.values()
+        }
+        cpus, memory = self._allocatable
+        devices = frozenset(device for one in self._plugins.values() for device in one.healthy())
+        allocatable = Resources(cpus, frozenset(memory), devices)
+        return await pod_resources.disagreements(
+            self._state.pod_resources_socket, expected, allocatable
+        )
