@@ -50,10 +50,14 @@ OTHER = {"name": "gone", "namespace": "default", "containers": [{"name": "app"}]
 
 
 class Lister(grpc.GenericRpcHandler):
-    """The part of a kubelet that is asked; `alone` is its answer about one pod."""
+    """The part of a kubelet that is asked; `alone` is its answer about one pod.
+
+    The first call comes too fast.
+    """
 
     def __init__(self, alone: Message | None) -> None:
         self._alone = alone
+        self._is_first = True
 
     def service(self, details: Any) -> Any:
         """Answers with what the kubelet would say."""
@@ -64,6 +68,9 @@ class Lister(grpc.GenericRpcHandler):
         }[details.method.rpartition("/")[2]]
 
         async def answer_call(request: bytes, context: Any) -> Message:
+            if self._is_first:
+                self._is_first = False
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
             if kind != "GetPodResourcesResponse":
                 assert request == b""
             elif self._alone is None:
