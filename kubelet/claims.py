@@ -21,7 +21,7 @@ _FEATURES = (
         "checkpoint-files",
         "quota",
     ),
-    *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
+    *("refused-pods", "flags", "preferred-devices", "effective-configuration", "metrics"),
 )
 
 

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.kubelet import cpusets, last_words, machine_log, pod_resources, pods, settings
+from numaproof.kubelet import (
+    cpusets,
+    last_words,
+    machine_log,
+    metrics,
+    pod_resources,
+    pods,
+    settings,
+)
 from numaproof.kubelet.api_server import ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
@@ -29,6 +37,7 @@ from numaproof.kubelet.process import KubeletProcess, parse_line
 from numaproof.kubelet.runtime import MISSING_IMAGE, Runtime, serve
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -111,6 +120,8 @@ class Driver:
         self._pods: dict[str, BoundPod] = {}
         self._pod_count = 0
         self._probes = 0
+        self._earlier_probes = 0
+        self._scope = ""
         self._plugins: dict[str, DevicePlugin] = {}
         self._machine_line = ""
         self._device_updates: Counter[str] = Counter()
@@ -240,6 +251,8 @@ class Driver:
         self._state = NodeState(Path(args.state_dir))
         self._clear()
         self._tell = args.tell
+        self._earlier_probes = self._probes
+        self._scope = str(args.config.get("topologyManagerScope") or "container")
         version = "{}.{}".format(*self._release)
         self._level_rules = pods.level_rules(args.config, args.flags, version)
         for pod in args.pods:
@@ -621,7 +634,20 @@ class Driver:
             if problems:
                 message = f"{source} disagrees with the checkpoint files"
                 return messages.Fault(message, "\n".join(problems))
-        return messages.State(self._state.shared(), containers, self._state.files())
+        shared, files = self._state.shared(), self._state.files()
+        told = await self._metrics() if "metrics" in self._tell else None
+        return messages.State(shared, containers, files, told)
+
+    async def _metrics(self) -> dict[str, int]:
+        """The managers' metrics, without the driver's own pods.
+
+        The managers free what pods had before they admit the next one, so its admission shows that
+        the metrics are up to date.
+        """
+        await self._probe()
+        known = release("{}.{}".format(*self._release))
+        found = await self._answer_of(metrics.read(known.metrics))
+        return metrics.without_probes(found, self._probes - self._earlier_probes, self._scope)
 
     async def _pod_resources(self) -> list[str]:
         """Where podresources disagrees with the checkpoint files."""

@@ -488,7 +488,7 @@ def page() -> str:
     prose = (FOLDER / "page.txt").read_text(encoding="utf-8")
     later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1"]
     if missing := [one for one in later if one not in prose]:
-        raise ValueError(f"page.txt: Version 1.1 lacks {', '.join(missing)}")
+        raise ValueError(f"page.txt: later versions lack {', '.join(missing)}")
     return Template(prose).substitute(
         tables,
         parts="\n\n".join(f"### {one.__name__}\n\n{tables[one.__name__]}" for one in parts()),
