@@ -24,16 +24,16 @@ COUNTERS = frozenset(
 """Every release has these."""
 
 
-def keep_known(metrics: Mapping[str, int], known: Collection[str]) -> dict[str, int]:
+def keep_known(metrics: Mapping[str, int], names: Collection[str]) -> dict[str, int]:
     """Returns the metrics that a release has.
 
     Args:
         metrics: metrics by name.
-        known: the names of those without labels, which are zero by default, and beginnings such as
+        names: the names of those without labels, which are zero by default, and beginnings such as
             ``name{`` of those with labels, which are left out if they are zero.
     """
-    found = {name: metrics.get(name, 0) for name in known if "{" not in name}
-    labelled = tuple(name for name in known if "{" in name)
+    found = {name: metrics.get(name, 0) for name in names if "{" not in name}
+    labelled = tuple(name for name in names if "{" in name)
     return found | {
         name: value for name, value in metrics.items() if value and name.startswith(labelled)
     }

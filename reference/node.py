@@ -142,27 +142,27 @@ class StartedNode:
         self.pods[pod.uid] = pod
         self.remove_stale_state("admission", self._managers_for(pod))
 
-        begun = 0
+        aligned_count = 0
 
         def keep(container: PodContainer, affinity: TopologyHint) -> None:
-            nonlocal begun
-            begun += 1
+            nonlocal aligned_count
+            aligned_count += 1
             self.affinity[pod.uid, container.name] = affinity
 
         self.awaited_pods.discard(pod.uid)
         try:
             scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
         except AdmissionError as error:
-            self._count_admission(begun, error)
+            self._count_admission(aligned_count, error)
             self.drop(pod.uid)
             raise
         finally:
             self.save()
-        self._count_admission(begun)
+        self._count_admission(aligned_count)
         return messages.Admitted(self._containers(pod))
 
-    def _count_admission(self, begun: int, error: AdmissionError | None = None) -> None:
-        """Counts an admission; `begun` is the number of containers with an affinity.
+    def _count_admission(self, aligned_count: int, error: AdmissionError | None = None) -> None:
+        """Counts an admission; `aligned_count` is the number of containers with an affinity.
 
         Under the ``none`` policy, nothing has to be aligned, so no error is counted.
 
@@ -175,7 +175,8 @@ class StartedNode:
             return
         labels = f"{{boundary=numa_node,scope={self.setup.scope}}}"
         is_misaligned = error is not None and error.reason == "TopologyAffinityError"
-        aligned = error is None if by_pod else begun - (error is not None and not is_misaligned)
+        failed_later = error is not None and not is_misaligned
+        aligned = error is None if by_pod else aligned_count - failed_later
         self.counts[ALIGNED + labels] += aligned
         self.counts[NOT_ALIGNED + labels] += is_misaligned
 

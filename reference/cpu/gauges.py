@@ -24,7 +24,7 @@ class CPUGauges:
         self.policy = policy
         del state
 
-    def changed(self, before: CPUState, after: CPUState, uid: str, cpus: int) -> None:
+    def note_change(self, before: CPUState, after: CPUState, uid: str, cpus: int) -> None:
         """Notes that a pod got or released CPUs; a release has none in `cpus`."""
 
     def adopt(self, other: CPUGauges) -> None:

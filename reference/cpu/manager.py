@@ -89,7 +89,7 @@ class CPUManager(ContainerManager[CPUState, StaticCPUPolicy]):
 
     def _note(self, before: CPUState, uid: str, cpus: int) -> None:
         if self.gauges is not None and self.state is not before:
-            self.gauges.changed(before, self.state, uid, cpus)
+            self.gauges.note_change(before, self.state, uid, cpus)
 
     def adopt(self, other: Self) -> None:
         super().adopt(other)

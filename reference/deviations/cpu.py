@@ -145,7 +145,7 @@ class DriftingGauges(CPUGauges):
         self.counts: dict[int, int] = {}
         self._count_nodes(state)
 
-    def changed(self, before: CPUState, after: CPUState, uid: str, cpus: int) -> None:
+    def note_change(self, before: CPUState, after: CPUState, uid: str, cpus: int) -> None:
         """Counts taken-over CPUs again; a whole pod's CPUs are not on its node yet."""
         if uid in after.pods:
             if cpus:
