@@ -44,6 +44,15 @@ class Container:
     finished_at: int = 0
     exit_code: int = 0
 
+    def __post_init__(self) -> None:
+        self.resources_at_creation: Message = dict(self.resources)
+
+    @property
+    def resources(self) -> Message:
+        """What the kubelet last requested for it."""
+        found: Message = self.config.get("linux", {}).get("resources", {})
+        return found
+
     @property
     def place(self) -> tuple[str, str]:
         """The uid of its pod and its name."""
@@ -175,7 +184,7 @@ class Runtime:
             self._id("c"), request["pod_sandbox_id"], request["config"], time.time_ns()
         )
         self.containers[made.id] = made
-        self._record(made, "create", made.config.get("linux", {}).get("resources", {}))
+        self._record(made, "create", made.resources)
         return {"container_id": made.id}
 
     def start_container(self, request: Message) -> Message:
@@ -218,7 +227,7 @@ class Runtime:
             "exit_code": one.exit_code,
             "reason": "Completed" if one.state == EXITED and not one.exit_code else "",
             "log_path": one.config.get("log_path", ""),
-            "resources": {"linux": one.config.get("linux", {}).get("resources", {})},
+            "resources": {"linux": one.resources},
         }
         return {"status": status}
 
