@@ -1,9 +1,10 @@
-"""Compares the CPUs and memory nodes that the runtime was told with what containers have."""
+"""Compares the CPUs, memory nodes and devices that the runtime got with what containers have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.kubelet.device_plugins import device_file
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
@@ -34,9 +35,22 @@ def disagreements(
         own = pods.get(uid, {}).get(name)
         if own is None:
             continue
-        yield from _differences(f"created {uid}/{name} with", one.resources_at_creation, own)
+        if one.resources_at_creation is not None:
+            yield from _differences(f"created {uid}/{name} with", one.resources_at_creation, own)
         if one.resources != one.resources_at_creation:
             yield from _differences(f"updated {uid}/{name} to", one.resources, own)
+        if own.devices is not None:
+            files = {device["host_path"] for device in one.config.get("devices", [])}
+            devices = {
+                device_file(resource, device)
+                for resource, names in own.devices.items()
+                for device in names
+            }
+            if files != devices:
+                yield (
+                    f"the runtime got devices {_join(files)} for {uid}/{name}, which has"
+                    f" {_join(devices)}"
+                )
 
 
 def _differences(what: str, resources: Message, own: messages.Container) -> Iterator[str]:
@@ -49,3 +63,7 @@ def _differences(what: str, resources: Message, own: messages.Container) -> Iter
         yield f"the runtime {what} CPUs unset, but it runs on the shared pool"
     if pinned and nodes != pinned:
         yield f"the runtime {what} memory nodes {nodes}, but its memory is on {pinned}"
+
+
+def _join(files: set[str]) -> str:
+    return ", ".join(sorted(files)) or "none"

@@ -252,6 +252,9 @@ DIALOGUE = (
     ),
     ExampleRequest("a device becomes unhealthy", "devices", {"devices": _devices(healthy=False)}),
     ExampleRequest("everything that is allocated", "state", {}),
+    ExampleRequest(
+        "the app container has ended by itself", "end", {"uid": "uid-web", "container": "app"}
+    ),
     ExampleRequest("a refused start", "start", _start({"cpuManagerPolicy": "static"})),
     ExampleRequest("no node is started", "reconcile", {}),
     ExampleRequest(

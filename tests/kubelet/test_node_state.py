@@ -223,3 +223,11 @@ def test_podresources_must_report_shares_until_1_37(
             },
             Resources(CPUSet.parse("1-3"), blocks),
         )
+
+
+def test_the_files_that_name_a_pod_are_known(tmp_path: Path) -> None:
+    write(tmp_path, node_state.CPU, {"policyName": "static", "entries": {"uid-a": {"app": "1"}}})
+    write(tmp_path, node_state.MEMORY, {"policyName": "Static", "podEntries": {"uid-a": []}})
+    state = NodeState(tmp_path)
+    assert state.files_naming("uid-a") == {node_state.CPU, node_state.MEMORY}
+    assert state.files_naming("uid-b") == set()
