@@ -9,7 +9,7 @@ from numaproof.conformance.claims.needs import in_force
 from numaproof.kubelet import settings
 from numaproof.reference.config.gates import GateError
 from numaproof.reference.deviations.releases import release
-from numaproof.reference.pods.manifest import read_container
+from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES, read_container
 from numaproof.reference.pods.pod_level import PodRules
 from numaproof.reference.pods.quantity import parse
 
@@ -76,6 +76,9 @@ def bind(pod: Pod, number: int, rules: type[PodRules] | None = None) -> dict[str
     if "resources" in spec:
         own = _with_requests(spec["resources"])
         spec["resources"] = _with_pod_defaults(own, spec, rules) if rules else own
+    priority = SYSTEM_PRIORITIES.get(spec.get("priorityClassName") or "")
+    if priority is not None:
+        spec["priority"] = priority
     metadata = {
         "namespace": NAMESPACE,
         **pod["metadata"],

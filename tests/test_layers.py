@@ -52,6 +52,7 @@ REFERENCE = (
     ("errors", "golang", "metrics"),
     ("pods",),
     ("config",),
+    ("capacity",),
     ("topology",),
     ("manager",),
     ("cpu", "memory", "devices"),

@@ -94,6 +94,7 @@ def test_all_version_1_features_are_assumed_of_a_kubelet() -> None:
         "running-restart",
         "failing-plugins",
         "metrics",
+        "node-allocatable",
     }
 
 
