@@ -25,6 +25,7 @@ from numaproof.reference.config.options import OptionError, as_map
 from numaproof.reference.config.quota import Quotas
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
+from numaproof.reference.cpu.gauges import CPUGauges
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, make_static
 from numaproof.reference.devices.hints import DeviceHints
@@ -92,6 +93,7 @@ def start(
         quotas=release.rule(Quotas)(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
+        metrics=release.metrics,
         effective_config=config.in_force() if "effective-configuration" in args.tell else None,
         include=frozenset(args.tell),
         allocatable=allocatable.of_node(config, machine, reserved) if args.check_node else None,
@@ -344,7 +346,7 @@ def start_cpus(
         raise StartError("cpu", f"start cpu manager error: {error}") from None
     if content is None or state is not restored:
         file.write(state)
-    return release.rule(CPUManager)(setup.cpu, state, file)
+    return release.rule(CPUManager)(setup.cpu, state, file, release.rule(CPUGauges))
 
 
 def _start_memory(

@@ -49,7 +49,7 @@ ROOMS = (
 
 
 REFERENCE = (
-    ("errors", "golang"),
+    ("errors", "golang", "metrics"),
     ("pods",),
     ("config",),
     ("capacity",),

@@ -369,3 +369,18 @@ def test_a_kubelet_that_dies_is_a_fault(node: Node) -> None:
     assert answer.message == "it ended with signal SIGKILL"
     assert answer.trace
     assert isinstance(node.start(), messages.Started)
+
+
+def test_metrics_show_what_is_exclusive(node: Node, kubelet: Kubelet) -> None:
+    node.start(tell=("metrics",))
+    node.admit(pod("uid-web", [container("app", TWO), container("log", HALF)]))
+    node.admit(pod("uid-job", [container("app", TWO)]))
+    big = node.admit(pod("uid-big", [container("app", MANY)]))
+    assert isinstance(big, messages.AdmissionRefused)
+    metrics = node.call("state").metrics
+    assert metrics["cpu_manager_pinning_requests_total"] == 2
+    assert metrics["cpu_manager_pinning_errors_total"] == 1
+    assert metrics["topology_manager_admission_requests_total"] == 3
+    if kubelet.minor >= (1, 32):
+        assert metrics["cpu_manager_exclusive_cpu_allocation_count"] == 2
+        assert metrics["cpu_manager_shared_pool_size_millicores"] == 5000
