@@ -141,7 +141,8 @@ STATE = "could not restore state from checkpoint: unexpected end of JSON input"
             f'{MACHINE}{START}"invalid Node Allocatable configuration. Resource \\"memory\\" has a'
             " reservation of {{9663781273600 0} {<nil>}  BinarySI} but capacity of {{1024 0}"
             ' {<nil>}  BinarySI}. Expected capacity >= reservation. Resource \\"cpu\\" has a'
-            " reservation of {{1500 -3} {<nil>}  DecimalSI} but capacity of {{1000 -3} {<nil>}  DecimalSI}."
+            " reservation of {{1500 -3} {<nil>}  DecimalSI} but capacity of {{1000 -3} {<nil>} "
+            " DecimalSI}."
             ' Expected capacity >= reservation."',
             "config",
             'invalid Node Allocatable configuration. Resource "cpu" has a reservation of 1500m but'
