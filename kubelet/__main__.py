@@ -59,6 +59,8 @@ class Server:
                 return await self._on_tree(args)
             case messages.AdmitArgs():
                 return await driver.admit(args)
+            case messages.ResizeArgs():
+                return await driver.resize(args)
             case messages.RemoveArgs():
                 return await driver.remove(args)
             case messages.DevicesArgs():

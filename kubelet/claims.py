@@ -33,7 +33,10 @@ def hello(kubelet: Kubelet) -> messages.Hello:
         language="Go",
         kubernetes=(kubelet.release,),
         level="kubelet",
-        operations=("start", "admit", "remove", "devices", "state", "reconcile", "discover"),
+        operations=(
+            *("start", "admit", "remove", "devices", "state", "reconcile", "discover"),
+            *(("resize",) if known.resizes_pods else ()),
+        ),
         policies=messages.Policies(**policies),
         options=messages.Options(
             cpu=tuple(known.cpu_options), topology=tuple(known.topology_options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numaproof.kubelet.api_server import Object
@@ -25,6 +26,7 @@ CPU, MEMORY, DEVICES = (
     "memory_manager_state",
     "device-plugins/kubelet_internal_checkpoint",
 )
+ALLOCATED = "allocated_pods_state"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,25 @@ class NodeState:
     def shared(self) -> CPUSet:
         """The shared pool."""
         return CPUSet.parse(self.read(CPU).get("defaultCpuSet", ""))
+
+    def allocated(self, uid: str) -> pods.Amounts:
+        """By container that can be resized: what the kubelet has allocated to a pod."""
+        pod = self.read(ALLOCATED).get("entries", {}).get(uid, {})
+        resources = pod.get("ContainerResources", {})
+        return {name: pods.amounts_of(one) for name, one in resources.items()}
+
+    @contextmanager
+    def unusable_pod_folder(self, uid: str) -> Iterator[None]:
+        """Puts a file where a pod's folder is, without which a kubelet runs no containers."""
+        folder = self.folder / "pods" / uid
+        aside = self.folder / f"{uid}.aside"
+        folder.rename(aside)
+        folder.touch()
+        try:
+            yield
+        finally:
+            folder.unlink()
+            aside.rename(folder)
 
     def files(self) -> dict[str, str]:
         """The checkpoint files, verbatim."""

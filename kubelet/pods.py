@@ -6,11 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from numaproof.kubelet import settings
+from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from fractions import Fraction
 
     from numaproof.protocol.messages import Pod
+
+    Amounts = dict[str, dict[tuple[str, str], Fraction]]
 
 NAMESPACE = "default"
 _MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,6 +57,7 @@ def bind(pod: Pod, number: int) -> dict[str, Any]:
     metadata = {
         "namespace": NAMESPACE,
         **pod["metadata"],
+        "generation": 1,
         # The kubelet admits the pods of a node in the order of their creation.
         "creationTimestamp": f"{_MIDNIGHT + timedelta(seconds=number):%Y-%m-%dT%H:%M:%SZ}",
     }
@@ -71,6 +76,54 @@ def _with_requests(resources: dict[str, Any]) -> dict[str, Any]:
     return {**resources, **({"requests": requests} if requests else {})}
 
 
+def resized(stored: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """A bound pod with the containers' resources of another, as `pods/resize` changes them."""
+    resources = {one["name"]: one["resources"] for one in _containers(wanted)}
+    spec = {
+        **stored["spec"],
+        **{
+            kind: [{**one, "resources": resources[one["name"]]} for one in stored["spec"][kind]]
+            for kind in _KINDS
+            if kind in stored["spec"]
+        },
+    }
+    changes = spec != stored["spec"]
+    generation = stored["metadata"]["generation"] + changes
+    return {**stored, "metadata": {**stored["metadata"], "generation": generation}, "spec": spec}
+
+
+def touched(stored: dict[str, Any]) -> dict[str, Any]:
+    """A bound pod with another annotation, which makes the kubelet sync it."""
+    metadata = stored["metadata"]
+    annotations = {"numaproof/generation": str(metadata["generation"])}
+    return {**stored, "metadata": {**metadata, "annotations": annotations}}
+
+
+def amounts(pod: dict[str, Any]) -> Amounts:
+    """By container: the amounts of a pod's requests and limits."""
+    return {one["name"]: amounts_of(one["resources"]) for one in _containers(pod)}
+
+
+def amounts_of(resources: dict[str, Any]) -> dict[tuple[str, str], Fraction]:
+    """By kind, such as ``limits``, and resource: the amounts of a container's resources."""
+    return {
+        (kind, resource): quantity.parse(text)
+        for kind, quantities in resources.items()
+        for resource, text in quantities.items()
+    }
+
+
+def has_init_containers(pod: dict[str, Any]) -> bool:
+    """Whether a pod has init containers or sidecars."""
+    return bool(pod["spec"].get("initContainers"))
+
+
+def _containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A pod's containers, init containers first."""
+    for kind in _KINDS:
+        yield from pod["spec"].get(kind) or ()
+
+
 def place(pod: dict[str, Any]) -> tuple[str, str]:
     """The namespace and the name of a bound pod."""
     return pod["metadata"]["namespace"], pod["metadata"]["name"]
@@ -83,8 +136,7 @@ def full_name(pod: dict[str, Any]) -> str:
 
 def names(pod: dict[str, Any]) -> Iterator[str]:
     """The names of a pod's containers, init containers first."""
-    for kind in _KINDS:
-        yield from (one["name"] for one in pod["spec"].get(kind) or ())
+    return (one["name"] for one in _containers(pod))
 
 
 def runs_once(pod: dict[str, Any], name: str) -> bool:

@@ -42,7 +42,7 @@ class Feature(msgspec.Struct, frozen=True):
     operations: tuple[str, ...] = ()
     policies: tuple[tuple[str, tuple[str, ...]], ...] = ()
     is_named: bool = True
-    since: Literal["1", "1.1"] = "1"
+    since: Literal["1", "1.1", "1.2"] = "1"
 
     def is_allowed(self, hello: Hello) -> bool:
         """Whether the implementation's operations and policies allow the feature."""
@@ -84,6 +84,7 @@ _MEANINGS = {
     "discovery": "the machine is discovered from a tree with `sys/` and `proc/`",
     "hints": "topology hints are returned for a container or a pod",
     "reconcile": "a single pass of the reconcile loop can be run",
+    "resize": "the resources of a pod on the node can be changed in place",
     "merge": "the Topology Manager's merge can be run on its own",
     "assignment": "CPUs can be assigned without any other manager",
 }
@@ -122,6 +123,7 @@ _TABLE = (
     _feature("discovery", "extended", "discover", is_named=False),
     _feature("hints", "extended", "hints", is_named=False),
     _feature("reconcile", "extended", "reconcile", is_named=False),
+    _feature("resize", "extended", "resize", is_named=False, since="1.2"),
     _feature("merge", "extended", "merge", is_named=False),
     _feature("assignment", "extended", "assign", is_named=False),
 )

@@ -19,7 +19,7 @@ from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import NO_AFFINITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numaproof.reference.config.quota import Quotas
     from numaproof.reference.cpu.manager import CPUManager
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.pod_level import PodLevel, PodRules
+    from numaproof.reference.resize import Resizing
     from numaproof.reference.topology.hints import TopologyHint
     from numaproof.reference.topology.policy import TopologyPolicy
+    from numaproof.reference.topology.scope import Provider
 
 MAX_ENUMERABLE_NODES = 12
 """Hints enumerate all sets of nodes, whose number doubles with every node."""
@@ -46,7 +48,8 @@ class NodeSetup:
 
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
     `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's scope.
-    `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
+    `pod_level` handles pod-level resources, and `pod_rules` reads them. `resizing` decides about
+    resizes in place. `effective_config` is the
     configuration in effect, if the start requested it; `include` names the optional fields in
     answers.
     """
@@ -62,6 +65,7 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
+    resizing: Resizing
     effective_config: messages.InForce | None = None
     include: frozenset[messages.Told] = frozenset()
 
@@ -133,17 +137,47 @@ class StartedNode:
         self.pods[pod.uid] = pod
         self.remove_stale_state("admission", self._managers_for(pod))
 
-        def keep(container: PodContainer, affinity: TopologyHint) -> None:
-            self.affinity[pod.uid, container.name] = affinity
-
         try:
-            scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
+            self._align(self.providers, pod)
         except AdmissionError:
             self.drop(pod.uid)
             raise
         finally:
             self.save()
         return messages.Admitted(self._containers(pod))
+
+    def _align(self, providers: Sequence[Provider], pod: Pod) -> None:
+        def keep(container: PodContainer, affinity: TopologyHint) -> None:
+            self.affinity[pod.uid, container.name] = affinity
+
+        scope.admit(self.setup.topology_policy, self.setup.scope, providers, pod, keep)
+
+    def resize(self, args: messages.ResizeArgs) -> messages.Admitted:
+        """Gives a pod the resources that it now requests, or leaves it unchanged.
+
+        Raises:
+            AdmissionError: the resize is infeasible, or deferred because a manager refuses it.
+            PodError: the pod isn't on the node, or the resize changes its containers.
+            UnsupportedError: the node doesn't resize pods, or not this one.
+
+        Requirements: NODE-RESIZE-006.
+        """
+        wanted = self.read_pod(args.pod)
+        allocated = self.pods.get(wanted.uid)
+        if allocated is None:
+            raise PodError(f"no pod {wanted.uid!r} is on the node")
+        resizing = self.setup.resizing
+        if resizing.is_change(allocated, wanted):
+            resizing.check(allocated, wanted)
+            self.remove_stale_state("admission")
+            try:
+                self._align(resizing.providers(self.providers), wanted)
+            except AdmissionError as error:
+                raise AdmissionError("Deferred", str(error)) from None
+            finally:
+                self.save()
+            self.pods[wanted.uid] = wanted
+        return messages.Admitted(self._containers(wanted))
 
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
         """Returns the status of a refused pod if the start requested it, otherwise None.

@@ -35,6 +35,7 @@ from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import NodeSetup, StartedNode
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod_level import PodRules
+from numaproof.reference.resize import Resizing
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
 from numaproof.reference.topology.distances import Distances
@@ -90,6 +91,7 @@ def start(
         quotas=release.rule(Quotas)(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
+        resizing=_resizing(config, release),
         effective_config=config.in_force() if "effective-configuration" in args.tell else None,
         include=frozenset(args.tell),
     )
@@ -104,6 +106,16 @@ def start(
     node.remove_stale_state("reconcile", [cpus])
     node.save()
     return node
+
+
+def _resizing(config: Config, release: Release) -> Resizing:
+    return release.rule(Resizing)(
+        is_enabled=release.resizes_pods and config.gates.get("InPlacePodVerticalScaling", True),
+        has_static_cpus=config.cpu_policy == "static",
+        has_static_memory=has_memory_manager(config) and config.memory_policy == "Static",
+        allows_cpus=config.gates.get("InPlacePodVerticalScalingExclusiveCPUs", False),
+        allows_memory=config.gates.get("InPlacePodVerticalScalingExclusiveMemory", False),
+    )
 
 
 def validation_error(

@@ -21,6 +21,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
         {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
     ),
     "admit": frozenset({"refused", "message", "containers", "pod"}),
+    "resize": frozenset({"refused", "message", "containers"}),
     "remove": frozenset(),
     "state": frozenset({"shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),

@@ -16,6 +16,7 @@ from numaproof.reference.deviations import (
     memory,
     node,
     pods,
+    resize,
     topology,
 )
 from numaproof.reference.deviations.deviation import (
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _DEFINED = [
     value
-    for module in (assignment, distribution, cpu, node, memory, pods, devices, topology)
+    for module in (assignment, distribution, cpu, node, memory, pods, devices, topology, resize)
     for value in vars(module).values()
 ]
 

@@ -70,6 +70,7 @@ class Release:
         no_cpu: the beginning of discovery's error for a tree without CPUs.
         flag_words: words to replace in errors about flags, and their replacements.
         single_pair_flags: flags that accept only one pair, but several pairs in other releases.
+        resizes_pods: whether it resizes pods in place by default.
         deviations: the classes that override rules.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
@@ -95,6 +96,7 @@ class Release:
     no_cpu: str
     flag_words: Mapping[str, str]
     single_pair_flags: frozenset[str]
+    resizes_pods: bool
     deviations: tuple[type, ...]
 
     def rule(self, base: type[Rule]) -> type[Rule]:
@@ -215,6 +217,7 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
             ),
         },
         "single_pair_flags": frozenset({"topology-manager-policy-options"}),
+        "resizes_pods": False,
     },
     "1.31": {"single_pair_flags": frozenset()},
     "1.32": {
@@ -223,7 +226,11 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
         "pod_level": "QoS class",
         "reads_cpus_for_every_policy": True,
     },
-    "1.33": {"hidden_topology_option": HIDDEN, "unknown_fields": frozenset()},
+    "1.33": {
+        "hidden_topology_option": HIDDEN,
+        "unknown_fields": frozenset(),
+        "resizes_pods": True,
+    },
     "1.34": {"pod_level": "shared pool"},
     "1.35": {"flag_words": {}},
     "1.36": {
