@@ -51,22 +51,28 @@ class Server:
             return messages.Fault(str(error), traceback.format_exc())
 
     async def _call(self, args: messages.Args, operation: str) -> messages.Answer:
-        driver = self._driver
         match args:
             case messages.HelloArgs():
                 return hello(self._kubelet)
             case messages.StartArgs() | messages.DiscoverArgs():
                 return await self._on_tree(args)
-            case messages.AdmitArgs():
-                return await driver.admit(args)
-            case messages.ResizeArgs():
-                return await driver.resize(args)
-            case messages.RemoveArgs():
-                return await driver.remove(args)
+            case messages.AdmitArgs() | messages.ResizeArgs() | messages.RemoveArgs():
+                return await self._on_pod(args)
             case messages.DevicesArgs():
-                return await driver.devices(args)
+                return await self._driver.devices(args)
             case _:
                 return await self._on_node(operation)
+
+    async def _on_pod(
+        self, args: messages.AdmitArgs | messages.ResizeArgs | messages.RemoveArgs
+    ) -> messages.Answer:
+        match args:
+            case messages.AdmitArgs():
+                return await self._driver.admit(args)
+            case messages.ResizeArgs():
+                return await self._driver.resize(args)
+            case messages.RemoveArgs():
+                return await self._driver.remove(args)
 
     def _tree_of(self, args: messages.StartArgs) -> Path:
         if args.machine is None:

@@ -486,9 +486,9 @@ def page() -> str:
     if unknown:
         raise ValueError(f"fields.yaml: unknown messages: {', '.join(unknown)}")
     prose = (FOLDER / "page.txt").read_text(encoding="utf-8")
-    later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1"]
+    later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1" and one.is_named]
     if missing := [one for one in later if one not in prose]:
-        raise ValueError(f"page.txt: Version 1.1 lacks {', '.join(missing)}")
+        raise ValueError(f"page.txt: the later versions lack {', '.join(missing)}")
     return Template(prose).substitute(
         tables,
         parts="\n\n".join(f"### {one.__name__}\n\n{tables[one.__name__]}" for one in parts()),

@@ -23,7 +23,9 @@ class EveryResourceInfeasible(Resizing):
     changes of memory, and a static Memory Manager refuses changes of CPU.
     """
 
-    deviation = UndocumentedBehaviour("resize-of-guaranteed-pod-infeasible", between("1.33", "1.33"))
+    deviation = UndocumentedBehaviour(
+        "resize-of-guaranteed-pod-infeasible", between("1.33", "1.33")
+    )
 
     def check(self, allocated: Pod, wanted: Pod) -> None:
         if wanted.qos != "Guaranteed":
