@@ -417,7 +417,7 @@ class Driver:
         await self._until(lambda: self._runs(pod), f"started the containers of {uid}")
         before = self._read(pod)
         with self._state.unusable_pod_folder(uid):
-            self._store.put("pods", pods.resized(before, pods.bind(args.pod, 0)))
+            self._store.put("pods", pods.with_resources_of(before, pods.bind(args.pod, 0)))
             await self._until(
                 lambda: self._has_allocated(pod) or self._pending_resize(pod), f"resized pod {uid}"
             )
@@ -431,7 +431,7 @@ class Driver:
                     lambda: not lost & self._reported_ids(pod), f"lost the containers of {uid}"
                 )
         if refusal is None:
-            pod.manifest = pods.touched(self._read(pod))
+            pod.manifest = pods.with_mark(self._read(pod))
             self._store.put("pods", pod.manifest)
             await self._until(lambda: self._runs(pod), f"restarted the containers of {uid}")
             return messages.Admitted(self._containers(uid))
@@ -440,7 +440,7 @@ class Driver:
 
     async def _withdraw(self, pod: BoundPod, before: Object) -> None:
         """Restores what a pod requested, and waits until the kubelet has forgotten the resize."""
-        self._store.put("pods", pods.resized(self._read(pod), before))
+        self._store.put("pods", pods.with_resources_of(self._read(pod), before))
         await self._until(
             lambda: self._has_allocated(pod) and not self._pending_resize(pod),
             f"kept the resources of {pods.full_name(pod.manifest)}",

@@ -76,27 +76,27 @@ def _with_requests(resources: dict[str, Any]) -> dict[str, Any]:
     return {**resources, **({"requests": requests} if requests else {})}
 
 
-def resized(stored: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+def with_resources_of(pod: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
     """A bound pod with the containers' resources of another, as `pods/resize` changes them."""
-    resources = {one["name"]: one["resources"] for one in _containers(wanted)}
+    resources = {one["name"]: one["resources"] for one in _containers(manifest)}
     spec = {
-        **stored["spec"],
+        **pod["spec"],
         **{
-            kind: [{**one, "resources": resources[one["name"]]} for one in stored["spec"][kind]]
+            kind: [{**one, "resources": resources[one["name"]]} for one in pod["spec"][kind]]
             for kind in _KINDS
-            if kind in stored["spec"]
+            if kind in pod["spec"]
         },
     }
-    changes = spec != stored["spec"]
-    generation = stored["metadata"]["generation"] + changes
-    return {**stored, "metadata": {**stored["metadata"], "generation": generation}, "spec": spec}
+    changes = spec != pod["spec"]
+    generation = pod["metadata"]["generation"] + changes
+    return {**pod, "metadata": {**pod["metadata"], "generation": generation}, "spec": spec}
 
 
-def touched(stored: dict[str, Any]) -> dict[str, Any]:
+def with_mark(pod: dict[str, Any]) -> dict[str, Any]:
     """A bound pod with another annotation, which makes the kubelet sync it."""
-    metadata = stored["metadata"]
+    metadata = pod["metadata"]
     annotations = {"numaproof/generation": str(metadata["generation"])}
-    return {**stored, "metadata": {**metadata, "annotations": annotations}}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
 
 
 def amounts(pod: dict[str, Any]) -> Amounts:

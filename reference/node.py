@@ -162,22 +162,22 @@ class StartedNode:
 
         Requirements: NODE-RESIZE-006.
         """
-        wanted = self.read_pod(args.pod)
-        allocated = self.pods.get(wanted.uid)
+        target = self.read_pod(args.pod)
+        allocated = self.pods.get(target.uid)
         if allocated is None:
-            raise PodError(f"no pod {wanted.uid!r} is on the node")
+            raise PodError(f"no pod {target.uid!r} is on the node")
         resizing = self.setup.resizing
-        if resizing.is_change(allocated, wanted):
-            resizing.check(allocated, wanted)
+        if resizing.is_change(allocated, target):
+            resizing.check(allocated, target)
             self.remove_stale_state("admission")
             try:
-                self._align(resizing.providers(self.providers), wanted)
+                self._align(resizing.providers(self.providers), target)
             except AdmissionError as error:
                 raise AdmissionError("Deferred", str(error)) from None
             finally:
                 self.save()
-            self.pods[wanted.uid] = wanted
-        return messages.Admitted(self._containers(wanted))
+            self.pods[target.uid] = target
+        return messages.Admitted(self._containers(target))
 
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
         """Returns the status of a refused pod if the start requested it, otherwise None.

@@ -41,7 +41,7 @@ class Resizing:
     allows_cpus: bool
     allows_memory: bool
 
-    def is_change(self, allocated: Pod, wanted: Pod) -> bool:
+    def is_change(self, allocated: Pod, target: Pod) -> bool:
         """Whether a pod requests other resources than it has.
 
         Raises:
@@ -50,22 +50,22 @@ class Resizing:
         """
         if not self.is_enabled:
             raise UnsupportedError("resizing pods in place")
-        if wanted.budget is not None or wanted.shared_pool or wanted.limits:
+        if target.budget is not None or target.shared_pool or target.limits:
             raise UnsupportedError("resizing pods with pod-level resources")
         if (self.allows_cpus and self.has_static_cpus) or (
             self.allows_memory and self.has_static_memory
         ):
             raise UnsupportedError("resizing pods with exclusive resources")
-        if [one.name for one in allocated.containers] != [one.name for one in wanted.containers]:
-            raise PodError(f"a resize can't change the containers of pod {wanted.uid!r}")
+        if [one.name for one in allocated.containers] != [one.name for one in target.containers]:
+            raise PodError(f"a resize can't change the containers of pod {target.uid!r}")
         return any(
             _amount(had, resource) != _amount(wants, resource)
-            for old, new in zip(allocated.containers, wanted.containers, strict=True)
+            for old, new in zip(allocated.containers, target.containers, strict=True)
             for had, wants in ((old.requests, new.requests), (old.limits, new.limits))
             for resource in ("cpu", "memory")
         )
 
-    def check(self, allocated: Pod, wanted: Pod) -> None:
+    def check(self, allocated: Pod, target: Pod) -> None:
         """Refuses resizes of Guaranteed pods that static policies rule out.
 
         Raises:
@@ -73,11 +73,11 @@ class Resizing:
 
         Requirements: NODE-RESIZE-001, NODE-RESIZE-002, NODE-RESIZE-003, NODE-RESIZE-004.
         """
-        if wanted.qos != "Guaranteed":
+        if target.qos != "Guaranteed":
             return
-        if self.has_static_cpus and _differs(allocated, wanted, "cpu"):
+        if self.has_static_cpus and _differs(allocated, target, "cpu"):
             raise infeasible('CPU Manager policy "static"')
-        if self.has_static_memory and _differs(allocated, wanted, "memory"):
+        if self.has_static_memory and _differs(allocated, target, "memory"):
             raise infeasible('Memory Manager policy "Static"')
 
     def providers(self, managers: Sequence[Manager[Any]]) -> Sequence[Provider]:
@@ -104,11 +104,11 @@ class _HintsOnly:
         pass
 
 
-def _differs(allocated: Pod, wanted: Pod, resource: str) -> bool:
+def _differs(allocated: Pod, target: Pod, resource: str) -> bool:
     """Whether a container requests another amount; limits equal requests in Guaranteed pods."""
     return any(
         _amount(old.requests, resource) != _amount(new.requests, resource)
-        for old, new in zip(allocated.containers, wanted.containers, strict=True)
+        for old, new in zip(allocated.containers, target.containers, strict=True)
     )
 
 

@@ -19,37 +19,37 @@ seeds = SubjectBugs("resize")
 
 @shape(Resizing, "check")
 def _check_other_pods(
-    change: Change, rule: Any, self: Resizing, allocated: Pod, wanted: Pod
+    change: Change, rule: Any, self: Resizing, allocated: Pod, target: Pod
 ) -> None:
     """Lets `change` replace the node's rules and the pods."""
-    node, had, wants = change(self, allocated, wanted)
+    node, had, wants = change(self, allocated, target)
     rule(node, had, wants)
 
 
 @seeds("NODE-RESIZE-001").by(_check_other_pods)
-def resize_counts_only_whole_cpus(node: Resizing, allocated: Pod, wanted: Pod) -> Any:
+def resize_counts_only_whole_cpus(node: Resizing, allocated: Pod, target: Pod) -> Any:
     """Accepts changes of CPU requests that aren't whole."""
     kept = tuple(
         old if "m" in str(new.requests.get("cpu", 0)) else new
-        for old, new in zip(allocated.containers, wanted.containers, strict=True)
+        for old, new in zip(allocated.containers, target.containers, strict=True)
     )
-    return node, allocated, replace(wanted, containers=kept)
+    return node, allocated, replace(target, containers=kept)
 
 
 @seeds("NODE-RESIZE-001").by(_check_other_pods)
-def resize_overlooks_sidecars(node: Resizing, allocated: Pod, wanted: Pod) -> Any:
+def resize_overlooks_sidecars(node: Resizing, allocated: Pod, target: Pod) -> Any:
     """Accepts changes of sidecars' CPU requests."""
     kept = tuple(
         old if old.sidecar else new
-        for old, new in zip(allocated.containers, wanted.containers, strict=True)
+        for old, new in zip(allocated.containers, target.containers, strict=True)
     )
-    return node, allocated, replace(wanted, containers=kept)
+    return node, allocated, replace(target, containers=kept)
 
 
 @seeds("NODE-RESIZE-001").by(_check_other_pods)
-def resize_to_fewer_cpus_is_accepted(node: Resizing, allocated: Pod, wanted: Pod) -> Any:
+def resize_to_fewer_cpus_is_accepted(node: Resizing, allocated: Pod, target: Pod) -> Any:
     """Accepts fewer CPUs."""
-    return node, allocated, allocated if _cpus(wanted) < _cpus(allocated) else wanted
+    return node, allocated, allocated if _cpus(target) < _cpus(allocated) else target
 
 
 def _cpus(pod: Pod) -> int:
@@ -57,28 +57,28 @@ def _cpus(pod: Pod) -> int:
 
 
 @seeds("NODE-RESIZE-002").by(_check_other_pods)
-def resize_of_pinned_memory_is_accepted(node: Resizing, allocated: Pod, wanted: Pod) -> Any:
+def resize_of_pinned_memory_is_accepted(node: Resizing, allocated: Pod, target: Pod) -> Any:
     """Accepts changes of pinned memory."""
-    return replace(node, has_static_memory=False), allocated, wanted
+    return replace(node, has_static_memory=False), allocated, target
 
 
 @seeds("NODE-RESIZE-003").by(_check_other_pods)
-def resize_needs_both_policies_none(node: Resizing, allocated: Pod, wanted: Pod) -> Any:
+def resize_needs_both_policies_none(node: Resizing, allocated: Pod, target: Pod) -> Any:
     """Refuses changes of memory because of the CPU Manager's policy, and vice versa."""
     static = node.has_static_cpus or node.has_static_memory
-    return replace(node, has_static_cpus=static, has_static_memory=static), allocated, wanted
+    return replace(node, has_static_cpus=static, has_static_memory=static), allocated, target
 
 
 @seeds("NODE-RESIZE-003").by(_check_other_pods)
-def resize_without_policies_is_infeasible(node: Resizing, allocated: Pod, wanted: Pod) -> Any:
+def resize_without_policies_is_infeasible(node: Resizing, allocated: Pod, target: Pod) -> Any:
     """Refuses changes of CPU under any policy."""
-    return replace(node, has_static_cpus=True), allocated, wanted
+    return replace(node, has_static_cpus=True), allocated, target
 
 
 @seeds("NODE-RESIZE-004").by(_check_other_pods)
-def resize_of_burstable_pods_is_infeasible(node: Resizing, allocated: Pod, wanted: Pod) -> Any:
+def resize_of_burstable_pods_is_infeasible(node: Resizing, allocated: Pod, target: Pod) -> Any:
     """Refuses resizes of Burstable pods like those of Guaranteed pods."""
-    return node, allocated, replace(wanted, qos="Guaranteed")
+    return node, allocated, replace(target, qos="Guaranteed")
 
 
 @seeds("NODE-RESIZE-005").around(Resizing, "providers")

@@ -27,8 +27,8 @@ class EveryResourceInfeasible(Resizing):
         "resize-of-guaranteed-pod-infeasible", between("1.33", "1.33")
     )
 
-    def check(self, allocated: Pod, wanted: Pod) -> None:
-        if wanted.qos != "Guaranteed":
+    def check(self, allocated: Pod, target: Pod) -> None:
+        if target.qos != "Guaranteed":
             return
         if self.has_static_cpus:
             raise infeasible("CPU Manager static policy")

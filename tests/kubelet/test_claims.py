@@ -20,3 +20,4 @@ def test_claims_are_known_and_consistent(number: str) -> None:
     assert claims.version == f"{number}.1+k3s1"
     assert claims.kubernetes == (number,)
     assert claims.options.cpu == tuple(release(number).cpu_options)
+    assert ("resize" in claims.operations) == release(number).resizes_pods

@@ -157,3 +157,22 @@ def test_a_container_has_devices_and_quotas_if_they_are_wanted(tmp_path: Path) -
 )
 def test_a_hint_is_read_as_it_is_logged(text: str, expected: messages.Hint) -> None:
     assert hint(text) == expected
+
+
+def test_allocated_resources_are_read_from_their_checkpoint(tmp_path: Path) -> None:
+    state = NodeState(tmp_path)
+    assert state.allocated("uid-a") == {}
+    pods_info = {"uid-a": {"ContainerResources": {"app": TWO}}}
+    content = {"data": json.dumps({"entries": pods_info}), "checksum": 1}
+    (tmp_path / node_state.ALLOCATED).write_text(json.dumps(content))
+    assert state.allocated("uid-a") == {"app": pods.amounts_of(TWO)}
+    assert state.allocated("uid-b") == {}
+
+
+def test_an_unusable_pod_folder_comes_back(tmp_path: Path) -> None:
+    folder = tmp_path / "pods" / "uid-a"
+    (folder / "volumes").mkdir(parents=True)
+    with NodeState(tmp_path).unusable_pod_folder("uid-a"):
+        assert folder.is_file()
+    assert (folder / "volumes").is_dir()
+    assert [one.name for one in tmp_path.iterdir()] == ["pods"]

@@ -71,6 +71,11 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
     )
 
 
+def on_resize(before: View, after: View) -> Iterator[Violation]:
+    """Checks that a resize, accepted or refused, leaves the checkpoint files unchanged."""
+    return node.on_resize(before, after)
+
+
 def on_admission(
     answer: messages.Admitted, before: View | None, view: View, uid: str
 ) -> Iterator[Violation]:
@@ -138,7 +143,7 @@ class InvariantChecker:
             ):
                 yield from on_refusal(self.before, view)
         if self.before and isinstance(args, messages.ResizeArgs):
-            yield from node.on_resize(self.before, view)
+            yield from on_resize(self.before, view)
 
 
 def _is_readmission(args: messages.Args, before: View) -> bool:
