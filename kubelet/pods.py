@@ -139,6 +139,13 @@ def names(pod: dict[str, Any]) -> Iterator[str]:
     return (one["name"] for one in _containers(pod))
 
 
+def ends(pod: dict[str, Any], name: str) -> bool:
+    """Whether a container ends for good once it has succeeded."""
+    if any(one["name"] == name for one in pod["spec"].get("initContainers") or ()):
+        return runs_once(pod, name)
+    return bool(pod["spec"]["restartPolicy"] != "Always")
+
+
 def runs_once(pod: dict[str, Any], name: str) -> bool:
     """Whether a container is an init container that must end before the next one starts."""
     return any(

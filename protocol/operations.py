@@ -39,6 +39,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             Operation("admit", messages.AdmitArgs, messages.Admitted, (_ADMISSION,)),
             Operation("resize", messages.ResizeArgs, messages.Admitted, (_ADMISSION,)),
             Operation("remove", messages.RemoveArgs, messages.Done),
+            Operation("end", messages.EndArgs, messages.Done),
             Operation("devices", messages.DevicesArgs, messages.Done),
             Operation("hints", messages.HintsArgs, messages.NodeHints),
             Operation("state", messages.NoArgs, messages.State),

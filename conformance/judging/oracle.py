@@ -332,7 +332,7 @@ class Oracle:
         change(self.state_dir)
 
 
-_CHANGES = frozenset({"start", "admit", "resize", "remove", "devices"})
+_CHANGES = frozenset({"start", "admit", "resize", "remove", "end", "devices"})
 """Operations that change the node."""
 
 

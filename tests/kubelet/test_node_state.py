@@ -182,3 +182,11 @@ def test_an_unusable_pod_folder_comes_back(tmp_path: Path) -> None:
         assert folder.is_file()
     assert (folder / "volumes").is_dir()
     assert [one.name for one in tmp_path.iterdir()] == ["pods"]
+
+
+def test_the_files_that_name_a_pod_are_known(tmp_path: Path) -> None:
+    write(tmp_path, node_state.CPU, {"policyName": "static", "entries": {"uid-a": {"app": "1"}}})
+    write(tmp_path, node_state.MEMORY, {"policyName": "Static", "podEntries": {"uid-a": []}})
+    state = NodeState(tmp_path)
+    assert state.files_naming("uid-a") == {node_state.CPU, node_state.MEMORY}
+    assert state.files_naming("uid-b") == set()

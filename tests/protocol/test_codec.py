@@ -141,6 +141,7 @@ def test_every_operation_of_the_page_is_in_the_table() -> None:
         "admit",
         "resize",
         "remove",
+        "end",
         "devices",
         "hints",
         "state",
