@@ -19,6 +19,7 @@ _FEATURES = (
     *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
     "running-restart",
     "failing-plugins",
+    "node-allocatable",
 )
 
 

@@ -51,10 +51,10 @@ def disagreements(
             }
             if files != devices:
                 yield (
-                    f"the runtime got devices {_listed(files)} for {uid}/{name}, which has"
-                    f" {_listed(devices)}"
+                    f"the runtime got devices {_text(files)} for {uid}/{name}, which has"
+                    f" {_text(devices)}"
                 )
 
 
-def _listed(files: set[str]) -> str:
+def _text(files: set[str]) -> str:
     return ", ".join(sorted(files)) or "none"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.kubelet import settings
 from numaproof.reference.pods import quantity
+from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,9 @@ def bind(pod: Pod, number: int) -> dict[str, Any]:
             spec[kind] = [_with_defaults(one) for one in spec[kind] or ()]
     if "resources" in spec:
         spec["resources"] = _with_requests(spec["resources"])
+    priority = SYSTEM_PRIORITIES.get(spec.get("priorityClassName") or "")
+    if priority is not None:
+        spec["priority"] = priority
     metadata = {
         "namespace": NAMESPACE,
         **pod["metadata"],

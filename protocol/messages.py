@@ -126,7 +126,8 @@ class StartArgs(Strict, frozen=True):
     `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
     parts to include in answers until the next start (both version 1.1). If only the kubelet
     restarts, `running` has the names of the containers that run, by the uids of their pods in
-    `pods`; it is None after a reboot (version 1.2).
+    `pods`; it is None after a reboot. With `check_node`, pods must also fit into the node's
+    allocatable resources (both version 1.2).
     """
 
     config: KubeletConfiguration
@@ -139,6 +140,7 @@ class StartArgs(Strict, frozen=True):
     flags: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
     running: dict[str, tuple[str, ...]] | None = None
+    check_node: bool = False
 
 
 class AdmitArgs(Strict, frozen=True):
@@ -275,10 +277,23 @@ class Started(Strict, frozen=True):
     config: InForce | None = None
 
 
+class PreemptedPod(Strict, frozen=True):
+    """A pod that left the node to make room, and the reason and message of its status."""
+
+    uid: str
+    reason: str
+    message: str
+
+
 class Admitted(Strict, frozen=True):
-    """The pod is admitted. `containers` has its init and app containers by name."""
+    """The pod is admitted. `containers` has its init and app containers by name.
+
+    `preempted` are the pods that left the node to make room for a critical one, in that order; it
+    is empty unless `start` sets `check_node` (version 1.2).
+    """
 
     containers: Containers
+    preempted: tuple[PreemptedPod, ...] = ()
 
 
 class Done(Strict, frozen=True):

@@ -52,6 +52,7 @@ REFERENCE = (
     ("errors", "golang"),
     ("pods",),
     ("config",),
+    ("capacity",),
     ("topology",),
     ("manager",),
     ("cpu", "memory", "devices"),
