@@ -56,7 +56,7 @@ REFERENCE = (
     ("topology",),
     ("manager",),
     ("cpu", "memory", "devices"),
-    ("checkpoints", "cadvisor"),
+    ("checkpoints", "cadvisor", "resize"),
     ("deviations",),
     ("operations",),
     ("node",),
