@@ -204,7 +204,7 @@ def has_own_memory(container: dict[str, Any]) -> bool:
     """Whether a container is Guaranteed by itself: it requests its limits of CPU and memory."""
     limits, requests = (container["resources"].get(kind) or {} for kind in ("limits", "requests"))
     return all(
-        name in limits and quantity.parse(limits[name]) == parse(requests[name]) > 0
+        name in limits and quantity.parse(limits[name]) == quantity.parse(requests[name]) > 0
         for name in ("cpu", "memory")
     )
 
