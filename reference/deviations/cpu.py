@@ -145,9 +145,9 @@ class DriftingGauges(CPUGauges):
         self.counts: dict[int, int] = {}
         self._count_nodes(state)
 
-    def counted_twice(self, restored: CPUState) -> int:
+    def counted_twice(self, state: CPUState) -> int:
         """The number of CPUs that a start counts too many."""
-        del restored
+        del state
         return 0
 
     def note_change(self, before: CPUState, after: CPUState, uid: str, cpus: int) -> None:
@@ -181,6 +181,6 @@ class RestoredEntriesAddedUp(DriftingGauges):
 
     deviation = UndocumentedBehaviour("", between("1.32", "1.32"))  # type: ignore[assignment]
 
-    def counted_twice(self, restored: CPUState) -> int:
-        together = sum(cpus.bit_count() for _, _, cpus in restored)
-        return together - exclusive_cpus(restored).bit_count()
+    def counted_twice(self, state: CPUState) -> int:
+        together = sum(cpus.bit_count() for _, _, cpus in state)
+        return together - exclusive_cpus(state).bit_count()
