@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from numaproof.formats import configurations
 from numaproof.inputs.documents import DocumentError
 from numaproof.inputs.errors import DocumentErrors
+from numaproof.inputs.names import is_slip
+from numaproof.inputs.streams import MAX_PROBLEMS
 from numaproof.simulation import documents, fields, pods
 
 if TYPE_CHECKING:
@@ -55,9 +58,14 @@ def slips() -> Iterator[Any]:
             yield pytest.param(title, number, found[1], written, id=f"{title}-{number}-{written}")
 
 
+def configuration(text: str) -> documents.ConfigurationFile:
+    (found,) = configurations.read(text, "file")
+    return documents.configuration(found, RELEASE)
+
+
 def read(title: str, text: str) -> None:
     if title == "configuration":
-        found = documents.configuration(text, "file", RELEASE)
+        found = configuration(text)
         documents.refuse((*found.unknown, *found.type_errors))
     else:
         pods.read([("file", text)], releases=RELEASE)
@@ -107,26 +115,26 @@ def test_further_documents_are_not_checked_beyond_a_limit() -> None:
     for text in ("kind: Podd\n---\n", "a: [\n---\n"):
         with pytest.raises(DocumentErrors) as raised:
             pods.read([("one", text * 90), ("two", text * 90), ("three", "")], releases=RELEASE)
-        assert len(raised.value.errors) == documents.MAX_PROBLEMS
-        assert str(raised.value).count("\n") == documents.MAX_PROBLEMS - 1
+        assert len(raised.value.errors) == MAX_PROBLEMS
+        assert str(raised.value).count("\n") == MAX_PROBLEMS - 1
 
 
 def test_unknown_fields_are_reported_up_to_a_limit() -> None:
     text = "".join(f"maxPod{n}: 1\n" for n in range(30_000))
     head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
     with pytest.raises(DocumentErrors) as raised:
-        documents.configuration(head + text, "file", RELEASE)
-    assert len(raised.value.errors) == documents.MAX_PROBLEMS
+        configuration(head + text)
+    assert len(raised.value.errors) == MAX_PROBLEMS
 
 
 def test_only_names_of_similar_length_are_suggested() -> None:
-    assert fields.is_slip("kid", "kind")
-    assert not fields.is_slip("k" * 1_000_000, "kind")
+    assert is_slip("kid", "kind")
+    assert not is_slip("k" * 1_000_000, "kind")
 
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 110\n"
 
 
 def test_the_kubelet_reports_errors_in_fields_it_decodes() -> None:
-    found = documents.configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n", "file", RELEASE)
+    found = configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n")
     assert found.type_errors == ()
