@@ -36,10 +36,12 @@ from numaproof.formats.configurations.configuration import (
     Flag,
     Format,
     NoConfigurationError,
+    items_at,
     no_configuration,
+    stack,
     with_drop_in,
 )
-from numaproof.inputs.documents import Document, DocumentError, MergedDocument
+from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.streams import split_documents
 from numaproof.reference.config import fields, flags
@@ -47,7 +49,6 @@ from numaproof.reference.config import fields, flags
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.inputs.documents import PathTuple
 
 __all__ = ["EFFECTIVE", "Configuration", "Flag", "choose", "combine", "read"]
 
@@ -61,10 +62,11 @@ def _read_document(document: Document, text: str) -> Iterator[Configuration]:
     content = document.data
     if not isinstance(content, dict):
         raise document.error((), "must be a mapping", plain.FIX)
-    if isinstance(content.get("items"), list) and str(content.get("kind")).endswith("List"):
-        yield from _read_all(
-            [document.below(("items", n)) for n in range(len(content["items"]))], text
-        )
+    if str(content.get("kind")).endswith("List"):
+        items = [document.below(path) for path, _ in items_at(document, ("items",))]
+        if not items:
+            raise no_configuration(document, ("items",), "an empty list", plain.FIX)
+        yield from _read_all(items, text)
         return
     known = next((one for one in FORMATS if one.claims(content)), None)
     if known is not None:
@@ -89,26 +91,6 @@ def _refuse_marks(document: Document) -> None:
                 "restore its own apiVersion and kind" if one.group else "remove apiVersion and kind"
             )
             raise document.error(mark[:1], message, fix)
-
-
-FORMATS: tuple[Format, ...] = (
-    openshift.FORMAT,
-    *machine_config.FORMATS,
-    performance_profile.FORMAT,
-    config_map.config_map_format(_read_document),
-    kubeadm.FORMAT,
-    *kubeadm.CLUSTER_API,
-    kind.FORMAT,
-    talos.FORMAT,
-    *rancher.FORMATS,
-    *eks.FORMATS,
-    *karpenter.FORMATS,
-    *cloud.FORMATS,
-    *clusters.FORMATS,
-    kubespray.FORMAT,
-    plain.CONFIGZ,
-)
-"""The formats of documents; a plain KubeletConfiguration is none of them."""
 
 
 def read(text: str, file: str) -> tuple[Configuration, ...]:
@@ -184,10 +166,11 @@ def _read_all(documents: Sequence[Document], text: str) -> Iterator[Configuratio
         except NoConfigurationError as error:
             refusals.append(error)
     if not found:
-        if len(documents) == 1:
+        if len(refusals) == 1:
             raise refusals[0]
         message = f"no kubelet configuration in {plural(len(documents), 'document')}"
-        raise no_configuration(documents[0], (), message, f"the first: {refusals[0].message}")
+        fix = f"the first: {refusals[0].message}" if refusals else plain.FIX
+        raise no_configuration(documents[0], (), message, fix)
     notes = tuple(f"left out: {one.file}:{one.line}: {one.message}" for one in refusals)
     if sum(not one.product for one in found) > 1:
         found = [
@@ -200,19 +183,14 @@ def _read_all(documents: Sequence[Document], text: str) -> Iterator[Configuratio
         yield one._replace(notes=(*one.notes, *notes))
 
 
-def stack(layers: Sequence[Configuration]) -> Configuration:
-    """Returns configurations for the same node on top of each other."""
-    return reduce(lambda lower, upper: upper.on(lower), layers)
-
-
 def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> Configuration:
     """Returns the configurations of several files on top of each other.
 
     A KubeletConfiguration on top of another file is a drop-in. So is the first one, on top of the
     kubelet's defaults, if all files are drop-ins.
     """
-    nothing = Configuration("", "", MergedDocument(layers[0].document, {}))
-    found = reduce(_on_top, [nothing, *layers] if are_drop_ins else layers)
+    unset = Configuration("", "", MergedDocument(layers[0].document, {}))
+    found = reduce(_on_top, [unset, *layers] if are_drop_ins else layers)
     if len(layers) > 1:
         files = ", ".join(one.document.file for one in layers)
         found = found._replace(notes=(*found.notes, f"files, in order: {files}"))
@@ -279,3 +257,23 @@ def _texts(value: Any, path: PathTuple) -> Iterator[tuple[PathTuple, str]]:
         case list():
             for number, one in enumerate(value):
                 yield from _texts(one, (*path, number))
+
+
+FORMATS: tuple[Format, ...] = (
+    openshift.FORMAT,
+    *machine_config.FORMATS,
+    performance_profile.FORMAT,
+    config_map.config_map_format(_read_document),
+    kubeadm.FORMAT,
+    *kubeadm.CLUSTER_API,
+    kind.FORMAT,
+    talos.FORMAT,
+    *rancher.FORMATS,
+    *eks.FORMATS,
+    *karpenter.karpenter_formats(_read_text),
+    *cloud.FORMATS,
+    *clusters.FORMATS,
+    kubespray.FORMAT,
+    plain.CONFIGZ,
+)
+"""The formats of documents; a plain KubeletConfiguration is none of them."""

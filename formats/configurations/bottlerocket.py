@@ -15,13 +15,19 @@ from numaproof.formats.configurations.configuration import (
     nothing,
     scalar,
 )
-from numaproof.inputs.documents import Document, DocumentError, MergedDocument, parts, value_at
+from numaproof.inputs.documents import (
+    Document,
+    DocumentError,
+    MergedDocument,
+    PathTuple,
+    parts,
+    value_at,
+)
 from numaproof.inputs.names import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numaproof.inputs.documents import PathTuple
 
 _PRODUCT = "a Bottlerocket configuration"
 _AT = ("settings", "kubernetes")
@@ -62,12 +68,15 @@ _OF_OTHERS = (
 
 _HEADER = re.compile(r"\s*\[+\s*([^\]]+?)\s*\]+")
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_SETTINGS = re.compile(r"^\s*(\[+\s*settings\s*[.\]]|settings\.)", re.MULTILINE)
 _STEP = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
 
 
 def is_toml(text: str) -> bool:
     """Whether a text has Bottlerocket's settings."""
-    return re.search(r"^\s*(\[+\s*settings\s*[.\]]|settings\.)", text, re.MULTILINE) is not None
+    first = next((line for line in text.splitlines() if not re.match(r"\s*(#|$)", line)), "")
+    is_table = _HEADER.fullmatch(first.partition("#")[0].rstrip()) is not None
+    return (is_table or _KEY.match(first) is not None) and _SETTINGS.search(text) is not None
 
 
 def read(text: str, file: str, first: int = 1) -> Iterator[Configuration]:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from numaproof.formats.configurations.configuration import (
     Configuration,
     Format,
+    find_path,
+    items_at,
     mapping_below,
+    name_of,
     nothing,
     scalar,
 )
-from numaproof.inputs.documents import Document, MergedDocument, parts, value_at
+from numaproof.inputs.documents import Document, MergedDocument, dotted_path, parts, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +30,8 @@ _WORKERS = ("spec", "provider", "workers")
 
 def _read_shoot(document: Document, _: str) -> Iterator[Configuration]:
     """Yields the configuration of each group of workers; its own replaces the one for all."""
-    groups = value_at(document.data, _WORKERS) or ()
-    own = [value_at(group, ("kubernetes", "kubelet")) is not None for group in groups]
+    groups = items_at(document, _WORKERS)
+    own = [value_at(group, ("kubernetes", "kubelet")) is not None for _, group in groups]
     if not any(own) and value_at(document.data, _FOR_ALL) is None:
         raise nothing(document, _SHOOT, _FOR_ALL, (*_WORKERS, 0, "kubernetes", "kubelet"))
     found = Configuration(
@@ -39,12 +42,12 @@ def _read_shoot(document: Document, _: str) -> Iterator[Configuration]:
     )
     if not groups:
         yield found
-    for number, group in enumerate(groups):
+    for number, (at, group) in enumerate(groups):
         name = str(value_at(group, ("name",)) or number)
         if own[number]:
-            path = (*_WORKERS, number, "kubernetes", "kubelet")
+            path = (*at, "kubernetes", "kubelet")
             yield found._replace(
-                source=f"spec.provider.workers[{number}].kubernetes.kubelet",
+                source=dotted_path(path),
                 document=_gardener_fields(mapping_below(document, path)),
                 name=name,
             )
@@ -86,9 +89,7 @@ _KUBELET = ("spec", "kubelet")
 def _read_kops(document: Document, _: str) -> Iterator[Configuration]:
     kind = document.data.get("kind")
     product = f"a kOps {kind}"
-    if value_at(document.data, _KUBELET) is None:
-        raise nothing(document, product, _KUBELET)
-    found = parts(mapping_below(document, _KUBELET))
+    found = parts(mapping_below(document, find_path(document, product, _KUBELET)))
     eviction = found.get("evictionHard")
     if eviction is not None and isinstance(eviction.data, str):
         pairs = (pair.partition("<") for pair in eviction.data.split(",") if "<" in pair)
@@ -100,13 +101,16 @@ def _read_kops(document: Document, _: str) -> Iterator[Configuration]:
         on = {"true": True, "false": False}
         found["featureGates"] = MergedDocument(
             gates,
-            {key: scalar(one, on.get(one.data, one.data)) for key, one in parts(gates).items()},
+            {
+                key: scalar(one, on.get(str(one.data).lower(), one.data))
+                for key, one in parts(gates).items()
+            },
         )
     yield Configuration(
         product,
         "spec.kubelet",
         MergedDocument(document, found),
-        name=str(value_at(document.data, ("metadata", "name")) or ""),
+        name=name_of(document),
         adds_defaults="kOps",
     )
 
@@ -118,15 +122,13 @@ _IN_K0SCTL = ("spec", "k0s", "config", *_PROFILES)
 
 def _read_k0s(document: Document, _: str) -> Iterator[Configuration]:
     """Yields the configuration of each worker profile."""
-    path = next((one for one in (_PROFILES, _IN_K0SCTL) if value_at(document.data, one)), None)
-    if path is None:
-        raise nothing(document, _K0S, _PROFILES)
-    for number, profile in enumerate(value_at(document.data, path)):
+    path = find_path(document, _K0S, _PROFILES, _IN_K0SCTL)
+    for at, profile in items_at(document, path):
         yield Configuration(
             _K0S,
-            f"{'.'.join(map(str, path))}[{number}].values",
-            mapping_below(document, (*path, number, "values")),
-            name=str(value_at(profile, ("name",)) or number),
+            dotted_path((*at, "values")),
+            mapping_below(document, (*at, "values")),
+            name=str(value_at(profile, ("name",)) or at[-1]),
             adds_defaults="k0s",
         )
 

@@ -17,19 +17,18 @@ from numaproof.formats.configurations.configuration import (
     read_flags,
 )
 from numaproof.formats.configurations.inner_files import inner_lines
-from numaproof.inputs.documents import Document, DocumentError, MergedDocument
+from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.inputs.documents import PathTuple
 
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _SECTION = re.compile(r"\s*\[(Unit|Service|Install)\]\s*$")
 _ENTRY = re.compile(r"\s*(Environment|EnvironmentFile|ExecStart)\s*=(.*)", re.DOTALL)
 _FLAG = re.compile(r"\s*--[a-z]")
 _PROGRAM = re.compile(
-    r"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube|bootstrap\.sh)[\"']?\s.*--[a-z]"
+    r"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube)[\"']?\s.*--[a-z]|--kubelet-extra-args[\s=]"
 )
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _COMMENT = re.compile(r"\s*(?:[#;]|$)")

@@ -13,15 +13,16 @@ from numaproof.formats.configurations.configuration import (
     EFFECTIVE,
     Configuration,
     Format,
+    NoConfigurationError,
+    mapping_below,
     no_configuration,
 )
 from numaproof.formats.configurations.inner_files import inner_documents
-from numaproof.inputs.documents import DocumentError, value_at
+from numaproof.inputs.documents import Document, DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numaproof.inputs.documents import Document
 
 _PRODUCT = "a ConfigMap"
 
@@ -32,20 +33,21 @@ def reader(
     """Returns a reader of ConfigMaps; `read` reads the documents in their keys."""
 
     def read_map(document: Document, text: str) -> Iterator[Configuration]:
-        entries = value_at(document.data, ("data",))
+        entries = mapping_below(document, ("data",)).data
         found = []
         refusals: list[DocumentError] = []
-        for key, content in (entries if isinstance(entries, dict) else {}).items():
+        for key, content in entries.items():
             try:
                 for inner in inner_documents(document, ("data", key), str(content), text):
-                    if isinstance(inner.data, dict):
-                        found += [_with_key(one, key) for one in read(inner, text)]
+                    found += [_with_key(one, key) for one in read(inner, text)]
             except DocumentError as error:
+                if "Kubelet" in str(content) and not isinstance(error, NoConfigurationError):
+                    raise
                 refusals.append(error)
         if not found:
             if len(refusals) == 1:
                 raise refusals[0]
-            keys = ", ".join(entries or ()) or "none"
+            keys = ", ".join(entries) or "none"
             message = "a ConfigMap without a kubelet configuration"
             fix = f"its keys: {keys}; use the output of `{EFFECTIVE}`"
             raise no_configuration(document, ("data",), message, fix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.inputs.documents import (
@@ -96,6 +97,11 @@ def _both(lower: str, upper: str) -> str:
     return lower if upper in lower else f"{lower} and {upper}" if lower else upper
 
 
+def stack(layers: Sequence[Configuration]) -> Configuration:
+    """Returns configurations for the same node on top of each other."""
+    return reduce(lambda lower, upper: upper.on(lower), layers)
+
+
 def with_drop_in(lower: Configuration, upper: Configuration) -> Configuration:
     """Returns a drop-in on top of a configuration, as with the kubelet's ``--config-dir``.
 
@@ -172,6 +178,35 @@ def mapping_below(document: Document, path: PathTuple) -> Document:
     if not isinstance(value, dict):
         raise document.error(path, "must be a mapping", "see the documentation of the format")
     return document.below(path)
+
+
+def items_at(document: Document, path: PathTuple) -> list[tuple[PathTuple, Any]]:
+    """Returns the items of the list at a path, each with its own path; none if there is no list.
+
+    Raises:
+        DocumentError: the value is something else.
+    """
+    value = value_at(document.data, path)
+    if not isinstance(value, list | None):
+        raise document.error(path, "must be a list", "see the documentation of the format")
+    return [((*path, number), one) for number, one in enumerate(value or ())]
+
+
+def name_of(document: Document) -> str:
+    """Returns the name of a Kubernetes object; empty if it has none."""
+    return str(value_at(document.data, ("metadata", "name")) or "")
+
+
+def find_path(document: Document, product: str, *paths: PathTuple) -> PathTuple:
+    """Returns the first of several paths where a document has a value.
+
+    Raises:
+        DocumentError: there is none.
+    """
+    for path in paths:
+        if value_at(document.data, path) is not None:
+            return path
+    raise nothing(document, product, *paths)
 
 
 def nothing(document: Document, product: str, *paths: PathTuple) -> DocumentError:

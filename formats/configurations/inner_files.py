@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from numaproof.inputs import door
-from numaproof.inputs.documents import Document, DocumentError
+from numaproof.inputs.documents import Document, DocumentError, PathTuple
 from numaproof.inputs.streams import split_documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numaproof.inputs.documents import PathTuple
 
 
 def inner_lines(content: str, text: str, first: int) -> list[int]:
@@ -38,7 +36,9 @@ def inner_lines(content: str, text: str, first: int) -> list[int]:
 def inner_documents(
     document: Document, path: PathTuple, content: str, text: str
 ) -> Sequence[Document]:
-    """Returns the YAML documents in a string at a path, with the lines of the whole file's text.
+    """Returns the mappings among the YAML documents in a string at a path.
+
+    They have the lines of the whole file, whose text is `text`.
 
     Raises:
         DocumentError: the string is not YAML.
@@ -46,10 +46,11 @@ def inner_documents(
     file, first = document.locate(path)
     lines = inner_lines(content, text, first)
     try:
-        return [one.at_lines(lines) for one in split_documents(content, file)]
+        found = [one for one in split_documents(content, file) if isinstance(one.data, dict)]
     except DocumentError as error:
         line = lines[min(error.line, len(lines)) - 1] if error.line else first
         raise DocumentError(file, line, error.field, error.message, error.fix) from None
+    return [one.at_lines(lines) for one in found]
 
 
 def decode_url(document: Document, path: PathTuple, url: str, compression: str = "") -> str:

@@ -10,35 +10,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.formats.configurations import plain
-from numaproof.formats.configurations.configuration import Configuration, Flag, Format
+from numaproof.formats.configurations.configuration import Configuration, Flag, Format, items_at
 from numaproof.formats.configurations.inner_files import inner_documents
 from numaproof.formats.configurations.kubeadm import extra_args
-from numaproof.inputs.documents import Document, MergedDocument, apply_patch, value_at
+from numaproof.inputs.documents import Document, MergedDocument, PathTuple, apply_patch, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.inputs.documents import PathTuple
 
 _PRODUCT = "a kind cluster"
 _PATCHES = ("kubeadmConfigPatches",)
 
 
 def _patches(document: Document, at: PathTuple, text: str) -> Iterator[Document]:
-    for number, patch in enumerate(value_at(document.data, (*at, *_PATCHES)) or ()):
-        place = (*at, *_PATCHES, number)
+    for place, patch in items_at(document, (*at, *_PATCHES)):
         if not isinstance(patch, str):
             raise document.error(place, "must be a text", "write the patch after a |")
         for inner in inner_documents(document, place, patch, text):
-            if isinstance(inner.data, dict):
-                yield inner
+            yield inner
 
 
 def _read(document: Document, text: str) -> Iterator[Configuration]:
     cluster = [*_patches(document, (), text)]
-    nodes = [value_at(node, ("role",)) for node in document.data.get("nodes") or ()]
-    roles = [str(role or "control-plane") for role in nodes] or ["control-plane"]
-    own = [[*_patches(document, ("nodes", n), text)] if nodes else [] for n in range(len(roles))]
+    nodes = items_at(document, ("nodes",))
+    roles = [str(value_at(node, ("role",)) or "control-plane") for _, node in nodes]
+    own = [[*_patches(document, at, text)] for at, _ in nodes]
+    if not nodes:
+        roles, own = ["control-plane"], [[]]
     first = roles.index("control-plane") if "control-plane" in roles else 0
     fields: Document = MergedDocument(document, {})
     gates = document.data.get("featureGates")
@@ -71,7 +70,7 @@ def _read(document: Document, text: str) -> Iterator[Configuration]:
 def _left_out(document: Document, cluster: Configuration) -> Configuration:
     name = "kubeadmConfigPatchesJSON6902"
     places: list[PathTuple] = [(name,)]
-    places += [("nodes", n, name) for n in range(len(document.data.get("nodes") or ()))]
+    places += [(*at, name) for at, _ in items_at(document, ("nodes",))]
     for place in places:
         if value_at(document.data, place):
             file, line = document.locate(place)

@@ -12,17 +12,17 @@ from numaproof.formats.configurations.configuration import (
     Configuration,
     Flag,
     Format,
+    items_at,
     mapped_flags,
     scalar,
     text_of,
 )
 from numaproof.formats.configurations.inner_files import inner_documents
-from numaproof.inputs.documents import MergedDocument, value_at
+from numaproof.inputs.documents import Document, MergedDocument, PathTuple, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.inputs.documents import Document, PathTuple
 
 _PRODUCT = "a kubeadm configuration"
 EXTRA_ARGS = ("nodeRegistration", "kubeletExtraArgs")
@@ -38,11 +38,11 @@ def extra_args(document: Document, path: PathTuple = EXTRA_ARGS) -> tuple[Flag, 
     if isinstance(value, dict):
         return tuple(mapped_flags(document.below(path)))
     found = []
-    for number, entry in enumerate(value if isinstance(value, list) else ()):
+    for at, entry in items_at(document, path):
         name = value_at(entry, ("name",))
         if not isinstance(name, str):
-            raise document.error((*path, number), "must have a name", "write name and value")
-        place = document.below((*path, number))
+            raise document.error(at, "must have a name", "write name and value")
+        place = document.below(at)
         flag_value = text_of(value_at(entry, ("value",)))
         found.append(Flag(name.lstrip("-"), flag_value, scalar(place, flag_value)))
     return tuple(found)
@@ -76,13 +76,12 @@ def _read_cluster_api(document: Document, text: str) -> Iterator[Configuration]:
     )
     at = next(path for path in bases if value_at(document.data, path) is not None or len(path) == 1)
     fields: Configuration | None = None
-    for number, file in enumerate(value_at(document.data, (*at, "files")) or ()):
+    for place, file in items_at(document, (*at, "files")):
         content = value_at(file, ("content",))
         path = str(value_at(file, ("path",)))
         name = path.rpartition("/")[2]
         if isinstance(content, str) and name.startswith("kubeletconfiguration"):
-            place = (*at, "files", number, "content")
-            for inner in inner_documents(document, place, content, text):
+            for inner in inner_documents(document, (*place, "content"), content, text):
                 layer = Configuration("", path, inner)
                 fields = layer.on(fields) if fields else layer
     base = fields or Configuration("", "", MergedDocument(document, {}))

@@ -16,17 +16,18 @@ from numaproof.formats.configurations.configuration import (
     EFFECTIVE,
     Configuration,
     Format,
+    items_at,
+    name_of,
     no_configuration,
     with_drop_in,
 )
 from numaproof.formats.configurations.inner_files import decode_url, inner_documents
 from numaproof.formats.configurations.openshift import GROUP
-from numaproof.inputs.documents import dotted_path, value_at
+from numaproof.inputs.documents import Document, DocumentError, PathTuple, dotted_path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numaproof.inputs.documents import Document, DocumentError, PathTuple
 
 _MACHINE_CONFIG = "a MachineConfig"
 _IGNITION = "an Ignition configuration"
@@ -72,25 +73,25 @@ class _Image:
         (kind, _, found), *upper = layers
         for one, _, layer in upper:
             found = with_drop_in(found, layer) if one == _DROP_INS else layer.on(found)
-        name = str(self._value("metadata", "name", root=()) or "")
+        name = name_of(self._document)
         return found._replace(name=name, adds_defaults="OpenShift" if kind else "")
 
-    def _value(self, *path: str | int, root: PathTuple | None = None) -> Any:
-        return value_at(self._document.data, (*(self._at if root is None else root), *path))
+    def _items(self, *path: str) -> list[tuple[PathTuple, Any]]:
+        return items_at(self._document, (*self._at, *path))
 
     def _files(self) -> Iterator[_Layer]:
-        for number, file in enumerate(self._value("storage", "files") or ()):
+        for at, file in self._items("storage", "files"):
             path = str(value_at(file, ("path",)))
             kind = _kind(path)
             if kind is None:
                 continue
-            content, place = self._content((*self._at, "storage", "files", number, "contents"))
+            content, place = self._content((*at, "contents"))
             if kind >= _WITH_FLAGS:
                 yield kind, path, self._flags(place, PurePosixPath(path).name, content)
                 continue
             for inner in inner_documents(self._document, place, content, self._text):
                 # kubeadm has a kubeconfig where OpenShift has the kubelet's configuration.
-                if inner.data.get("kind") != "Config":
+                if value_at(inner.data, ("kind",)) != "Config":
                     for found in plain.read(inner):
                         yield kind, path, found._replace(product=self._product, source=path)
 
@@ -107,13 +108,11 @@ class _Image:
         return decode_url(self._document, source, url, str(compression or "")), source
 
     def _units(self) -> Iterator[_Layer]:
-        for number, unit in enumerate(self._value("systemd", "units") or ()):
+        for at, unit in self._items("systemd", "units"):
             if value_at(unit, ("name",)) != "kubelet.service":
                 continue
-            where = (*self._at, "systemd", "units", number)
-            places: list[PathTuple] = [(*where, "contents")]
-            drop_ins = range(len(value_at(unit, ("dropins",)) or ()))
-            places += [(*where, "dropins", one, "contents") for one in drop_ins]
+            drop_ins = items_at(self._document, (*at, "dropins"))
+            places = [(*one, "contents") for one in (at, *(path for path, _ in drop_ins))]
             for place in places:
                 content = value_at(self._document.data, place)
                 if isinstance(content, str):
@@ -126,12 +125,12 @@ class _Image:
         return found._replace(product=self._product, source=source)
 
     def _nothing(self) -> DocumentError:
-        paths = [str(value_at(one, ("path",))) for one in self._value("storage", "files") or ()]
+        paths = [str(value_at(one, ("path",))) for _, one in self._items("storage", "files")]
         shown = ", ".join(paths[:MAX_SHOWN]) or "no files"
         fix = f"expected a file such as /etc/kubernetes/kubelet.conf, got {shown}"
         if len(paths) > MAX_SHOWN:
             fix += f" and {len(paths) - MAX_SHOWN} more"
-        owner = self._value("metadata", "ownerReferences", 0, "kind", root=())
+        owner = value_at(self._document.data, ("metadata", "ownerReferences", 0, "kind"))
         if owner:
             fix += f"; the {owner} that owns it may have one"
         message = f"{self._product} without a kubelet configuration"

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.formats.configurations.configuration import Configuration, Format, nothing
-from numaproof.inputs.documents import value_at
+from numaproof.formats.configurations.configuration import Configuration, Format, name_of, nothing
+from numaproof.inputs.documents import Document, PathTuple, value_at
 from numaproof.inputs.names import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numaproof.inputs.documents import Document, PathTuple
 
 GROUP = "machineconfiguration.openshift.io"
 _PRODUCT = "an OpenShift KubeletConfig"
@@ -52,7 +51,7 @@ def _read(document: Document, _: str) -> Iterator[Configuration]:
         _PRODUCT,
         "spec.kubeletConfig",
         document.below(_FIELDS),
-        name=str(value_at(document.data, ("metadata", "name")) or ""),
+        name=name_of(document),
         errors=misspelt,
         adds_defaults="OpenShift",
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.formats.configurations.configuration import EFFECTIVE, no_configuration
-from numaproof.inputs.documents import value_at
+from numaproof.inputs.documents import Document, DocumentError, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.inputs.documents import Document, DocumentError
 
 _PODS = ("manifests of pods", "name the file where the command expects pods")
 _KINDS = {

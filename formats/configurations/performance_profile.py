@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.formats.configurations.configuration import Configuration, Format, scalar
+from numaproof.formats.configurations.configuration import (
+    Configuration,
+    Format,
+    mapping_below,
+    scalar,
+)
 from numaproof.formats.configurations.inner_files import inner_documents
-from numaproof.inputs.documents import Document, MergedDocument, apply_patch, value_at
+from numaproof.inputs.documents import Document, MergedDocument, PathTuple, apply_patch, value_at
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numaproof.inputs.documents import PathTuple
 
 _PRODUCT = "a PerformanceProfile"
 _ANNOTATIONS = ("metadata", "annotations")
@@ -43,8 +47,7 @@ def _read(document: Document, text: str) -> Iterator[Configuration]:
     base: Document = MergedDocument(document, {})
     if isinstance(snippet, str):
         for inner in inner_documents(document, _SNIPPET, snippet, text):
-            if isinstance(inner.data, dict):
-                base = inner
+            base = inner
     derived = apply_patch(scalar(document, _UNLESS_SET), base)
     derived = apply_patch(derived, MergedDocument(document, _set_by_profile(document, derived)))
     name = value_at(document.data, ("metadata", "name"))
@@ -81,7 +84,7 @@ def _set_by_profile(document: Document, fields: Document) -> dict[str, Document]
         if fields.data.get("reservedMemory") is None:
             entry = {"numaNode": 0, "limits": {"memory": _reserved_memory(document, fields.data)}}
             found["reservedMemory"] = place(_POLICY, [entry])
-    options = dict(fields.data.get("cpuManagerPolicyOptions") or {})
+    options = dict(mapping_below(fields, ("cpuManagerPolicyOptions",)).data)
     if policy == "single-numa-node":
         options.setdefault("full-pcpus-only", "true")
     aligned = value_at(
@@ -111,12 +114,12 @@ def _with_shared(document: Document, reserved: str) -> str:
 def _reserved_memory(document: Document, fields: Mapping[str, Any]) -> str:
     """Returns the memory to reserve on node 0: what the kubelet reserves altogether, in bytes."""
     amounts = (
-        fields["kubeReserved"]["memory"],
-        fields["systemReserved"]["memory"],
-        fields["evictionHard"]["memory.available"],
+        value_at(fields, ("kubeReserved", "memory")),
+        value_at(fields, ("systemReserved", "memory")),
+        value_at(fields, ("evictionHard", "memory.available")),
     )
     try:
-        return str(sum(quantity.value(amount) for amount in amounts))
+        return str(sum(quantity.value(str(amount)) for amount in amounts))
     except quantity.QuantityError as error:
         raise document.error(_SNIPPET, str(error), "use a value such as 500Mi") from None
 

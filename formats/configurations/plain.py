@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numaproof.inputs.documents import Document
 
+
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
 KIND = "KubeletConfiguration"
 HEAD = ("apiVersion", "kind")

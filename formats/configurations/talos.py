@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from numaproof.formats.configurations.configuration import (
     Configuration,
     Format,
+    find_path,
     mapped_flags,
     mapping_below,
-    nothing,
 )
-from numaproof.inputs.documents import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.inputs.documents import Document
+
 
 _PRODUCT = "a Talos machine configuration"
 _KUBELET = ("machine", "kubelet")
@@ -27,8 +27,7 @@ _FIELDS, _FLAGS = (*_KUBELET, "extraConfig"), (*_KUBELET, "extraArgs")
 
 
 def _read(document: Document, _: str) -> Iterator[Configuration]:
-    if value_at(document.data, _FIELDS) is None and value_at(document.data, _FLAGS) is None:
-        raise nothing(document, _PRODUCT, _FIELDS, _FLAGS)
+    find_path(document, _PRODUCT, _FIELDS, _FLAGS)
     yield Configuration(
         _PRODUCT,
         "machine.kubelet",

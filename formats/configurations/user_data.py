@@ -29,7 +29,7 @@ def message_parts(text: str) -> Iterator[str]:
     mark = f"--{boundary[1].strip()}"
     lines = text.splitlines()
     starts = [n for n, line in enumerate(lines) if line.rstrip() in (mark, f"{mark}--")]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
         body = next((n for n in range(start + 1, end) if not lines[n].strip()), end)
         if any(line.strip() for line in lines[body:end]):
             yield "\n" * body + "\n".join(lines[body:end])
