@@ -150,7 +150,7 @@ def judge(question: Question) -> ConfigurationVerdict:
     Raises:
         CannotAnswerError: the reference does not support the configuration.
     """
-    found = [*_refused_flags(question)]
+    found = [*refused_flags(question)]
     refused = {dotted_path(one.path) for one in found}
     kept = (one for one in question.flags if one.partition("=")[0] not in refused)
     question = msgspec.structs.replace(question, flags=tuple(kept))
@@ -181,7 +181,8 @@ def judge(question: Question) -> ConfigurationVerdict:
     return ConfigurationVerdict(tuple(found), config)
 
 
-def _refused_flags(question: Question) -> Iterator[ConfigurationFinding]:
+def refused_flags(question: Question) -> Iterator[ConfigurationFinding]:
+    """Yields the errors in the command line, before the kubelet reads its configuration."""
     for argument in question.flags:
         problem = flag_fields.refusal(argument, question.kubernetes)
         if problem is not None:

@@ -171,16 +171,38 @@ def _read_all(documents: Sequence[Document], text: str) -> Iterator[Configuratio
         message = f"no kubelet configuration in {plural(len(documents), 'document')}"
         fix = f"the first: {refusals[0].message}" if refusals else plain.FIX
         raise no_configuration(documents[0], (), message, fix)
-    notes = tuple(f"left out: {one.file}:{one.line}: {one.message}" for one in refusals)
     if sum(not one.product for one in found) > 1:
         found = [
             one if one.product else one._replace(name=f"{number}")
             for number, one in enumerate(found, 1)
         ]
+    notes = tuple(_left_out(refusals))
     unnamed = [one for one in found if not one.name]
     named = [one for one in found if one.name]
-    for one in (*([stack(unnamed)] if unnamed else ()), *named):
+    for one in (*_for_roles(unnamed), *named):
         yield one._replace(notes=(*one.notes, *notes))
+
+
+def _for_roles(layers: Sequence[Configuration]) -> Iterator[Configuration]:
+    """Yields what the layers result in: for each role, if several have their own flags."""
+    roles = {one.role for one in layers if one.role and one.flags}
+    if len(roles) <= 1:
+        if layers:
+            yield stack(layers)
+        return
+    for role in sorted(roles):
+        yield stack([one for one in layers if one.role in ("", role)])._replace(name=role)
+
+
+def _left_out(refusals: Sequence[DocumentError]) -> Iterator[str]:
+    if len(refusals) > MAX_LEFT_OUT:
+        yield f"{refusals[0].file}: left out {len(refusals)} documents without a configuration"
+    else:
+        yield from (f"{one.file}:{one.line}: left out {one.message}" for one in refusals)
+
+
+MAX_LEFT_OUT = 3
+"""Maximum number of documents to list that were left out."""
 
 
 def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> Configuration:

@@ -50,7 +50,7 @@ _SAME = (
     *("container-log-max-size", "cpu-manager-policy", "cpu-manager-policy-options"),
     *("cpu-manager-reconcile-period", "event-burst", "eviction-hard"),
     *("eviction-max-pod-grace-period", "eviction-soft", "eviction-soft-grace-period"),
-    *("ids-per-pod", "kube-reserved", "max-pods", "memory-manager-policy", "pod-pids-limit"),
+    *("kube-reserved", "max-pods", "memory-manager-policy", "pod-pids-limit"),
     *("provider-id", "registry-burst", "seccomp-default", "serialize-image-pulls"),
     *("shutdown-grace-period", "system-reserved", "topology-manager-policy"),
     *("topology-manager-policy-options", "topology-manager-scope"),
@@ -59,7 +59,14 @@ _SAME = (
 
 _OF_OTHERS = (
     *("api-server", "authentication-mode", "bootstrap-token", "cloud-provider"),
-    *("cluster-certificate", "cluster-name", "credential-providers", "device-ownership-from"),
+    *(
+        "cluster-certificate",
+        "cluster-name",
+        "ids-per-pod",
+        "memory-swap-behavior",
+        "credential-providers",
+        "device-ownership-from-security-context",
+    ),
     *("hostname-override", "hostname-override-source", "log-level", "node-ip", "node-labels"),
     *("node-taints", "pod-infra-container-image", "server-certificate", "server-key"),
     *("server-tls-bootstrap", "standalone-mode", "static-pods"),
@@ -99,16 +106,17 @@ def read(text: str, file: str, first: int = 1) -> Iterator[Configuration]:
 
 def _configuration(document: Document) -> Configuration:
     fields: dict[str, Document] = {}
-    errors, left = [], []
-    known = {*_RENAMED, *_SAME, *_OF_OTHERS}
+    errors, left = [], [f"settings.{name}" for name in document.data["settings"]]
+    left.remove("settings.kubernetes")
+    known = {*_RENAMED, *_SAME}
     for name, part in parts(document.below(_AT)).items():
-        if name in _OF_OTHERS:
-            left.append(name)
-        elif name in known:
+        fix = suggestion(name, known)
+        if name in known:
             fields[camel_case(name, _RENAMED)] = _as_field(name, part)
-        else:
-            fix = suggestion(name, known)
+        elif name not in _OF_OTHERS and fix.startswith("did you mean"):
             errors.append(document.error((*_AT, name), "unknown field", fix))
+        else:
+            left.append(name)
     found = Configuration(
         _PRODUCT,
         "settings.kubernetes",
@@ -116,10 +124,7 @@ def _configuration(document: Document) -> Configuration:
         errors=tuple(errors),
         adds_defaults="Bottlerocket",
     )
-    others = [name for name in document.data["settings"] if name != "kubernetes"]
-    if others:
-        found = found.note((), f"left out settings.{', settings.'.join(others)}: not the kubelet's")
-    return found
+    return found.note((), f"left out {', '.join(left)}") if left else found
 
 
 def _as_field(name: str, part: Document) -> Document:

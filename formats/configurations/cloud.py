@@ -12,6 +12,7 @@ from numaproof.formats.configurations.configuration import (
     Configuration,
     Format,
     nothing,
+    of_managers,
     rename,
     scalar,
 )
@@ -49,21 +50,12 @@ def _read_gke(document: Document, _: str) -> Iterator[Configuration]:
         if group is not None and isinstance(group.data, dict):
             del found[manager]
             found |= parts(rename(group, names))
-    if "podPidsLimit" in found and isinstance(found["podPidsLimit"].data, str):
-        limit = found["podPidsLimit"]
-        found["podPidsLimit"] = scalar(
-            limit, int(limit.data) if limit.data.isdecimal() else limit.data
-        )
-    left = [name for name in document.data if name != "kubeletConfig"]
-    port = found.pop("insecureKubeletReadonlyPortEnabled", None)
+    known = of_managers(found)
     result = Configuration(
-        _GKE, "kubeletConfig", MergedDocument(document, found), adds_defaults="GKE"
+        _GKE, "kubeletConfig", MergedDocument(document, known), adds_defaults="GKE"
     )
-    if port is not None:
-        left.append("insecureKubeletReadonlyPortEnabled")
-    if left:
-        result = result.note((), f"left out {', '.join(left)}: not about the resource managers")
-    yield result
+    left = [*(document.data.keys() - {"kubeletConfig"}), *(found.keys() - known.keys())]
+    yield result.note((), f"left out {', '.join(sorted(left))}") if left else result
 
 
 _AKS = "an AKS kubelet configuration"

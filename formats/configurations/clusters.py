@@ -16,6 +16,7 @@ from numaproof.formats.configurations.configuration import (
     mapping_below,
     name_of,
     nothing,
+    of_managers,
     scalar,
 )
 from numaproof.inputs.documents import Document, MergedDocument, dotted_path, parts, value_at
@@ -106,13 +107,16 @@ def _read_kops(document: Document, _: str) -> Iterator[Configuration]:
                 for key, one in parts(gates).items()
             },
         )
-    yield Configuration(
+    known = of_managers(found)
+    result = Configuration(
         product,
         "spec.kubelet",
-        MergedDocument(document, found),
+        MergedDocument(document, known),
         name=name_of(document),
         adds_defaults="kOps",
     )
+    left = found.keys() - known.keys()
+    yield result.note((), f"left out {', '.join(sorted(left))}") if left else result
 
 
 _K0S = "a k0s configuration"

@@ -15,9 +15,11 @@ from numaproof.formats.configurations.configuration import (
     Configuration,
     Flag,
     read_flags,
+    with_place,
 )
 from numaproof.formats.configurations.inner_files import inner_lines
 from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
+from numaproof.reference.config.flags import field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,11 +96,16 @@ class _Text:
 
     def configuration(self) -> Configuration:
         product, words = self._kind()
+        found = [*_of_kubelet([*read_flags(words)])]
+        open_flags = [one for one in found if _VARIABLE.search(one.value) and field(one.name)]
+        for flag in open_flags:
+            text = f"left out {flag}: the variable is not set in the file"
+            self._notes.append(with_place(flag.place, (), text))
         return Configuration(
             product,
             "",
             MergedDocument(self._at(0), {}),
-            tuple(_of_kubelet([*read_flags(words)])),
+            tuple(one for one in found if one not in open_flags),
             notes=tuple(self._notes),
         )
 
@@ -192,7 +199,7 @@ class _Text:
         return Document(self._file, (line - 1, {}), {})
 
     def _note(self, line: _Line, text: str) -> None:
-        self._notes.append(f"{self._file}:{self._at(line.number).line()}: {text}")
+        self._notes.append(with_place(self._at(line.number), (), text))
 
 
 _WRAPPED = {"kubelet-arg": "", "extra-config": "kubelet."}

@@ -15,8 +15,9 @@ from numaproof.inputs.documents import (
     parts,
     value_at,
 )
-from numaproof.inputs.names import suggestion
+from numaproof.inputs.names import is_slip, suggestion
 from numaproof.reference.config import eviction
+from numaproof.reference.config.fields import DECODED
 from numaproof.reference.config.flags import SWITCHES
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Configuration(NamedTuple):
         document: the fields of a KubeletConfiguration, with the lines of the file.
         flags: the flags that the kubelet gets in addition, in order.
         name: its name, if the file can have several.
+        role: the kind of node that it is for, if the file has no names.
         notes: what was left out, and why.
         errors: unknown fields around the configuration.
         adds_defaults: the product that adds settings which are not in the file.
@@ -74,6 +76,7 @@ class Configuration(NamedTuple):
     errors: tuple[DocumentError, ...] = ()
     adds_defaults: str = ""
     replaces_flags: bool = False
+    role: str = ""
 
     def on(self, lower: Configuration) -> Configuration:
         """Returns this configuration on top of another one, as a JSON merge patch."""
@@ -240,6 +243,18 @@ def camel_case(name: str, words: Mapping[str, str]) -> str:
     """Converts a name with dashes or underscores; `words` lists names with other spellings."""
     first, *others = re.split("[-_]", name)
     return words.get(name) or first + "".join(word.capitalize() for word in others)
+
+
+def of_managers(fields: Mapping[str, Document]) -> dict[str, Document]:
+    """Returns the fields that the managers read, and those that may be misspelt ones.
+
+    Of products whose fields are not all known, the others would look unknown.
+    """
+    return {
+        name: part
+        for name, part in fields.items()
+        if any(is_slip(name, known) for known in (*DECODED, "maxPods"))
+    }
 
 
 def scalar(place: Document, data: Any) -> Document:

@@ -27,8 +27,7 @@ def _patches(document: Document, at: PathTuple, text: str) -> Iterator[Document]
     for place, patch in items_at(document, (*at, *_PATCHES)):
         if not isinstance(patch, str):
             raise document.error(place, "must be a text", "write the patch after a |")
-        for inner in inner_documents(document, place, patch, text):
-            yield inner
+        yield from inner_documents(document, place, patch, text)
 
 
 def _read(document: Document, text: str) -> Iterator[Configuration]:

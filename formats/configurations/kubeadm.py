@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _PRODUCT = "a kubeadm configuration"
+_KINDS = {"InitConfiguration": "init", "JoinConfiguration": "join"}
 EXTRA_ARGS = ("nodeRegistration", "kubeletExtraArgs")
 
 
@@ -56,6 +57,7 @@ def _read(document: Document, _: str) -> Iterator[Configuration]:
         MergedDocument(document, {}),
         extra_args(document),
         adds_defaults="kubeadm",
+        role=_KINDS.get(str(document.data.get("kind")), ""),
     )
 
 

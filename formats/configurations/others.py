@@ -32,6 +32,7 @@ _GROUPS = {
     "nfd.openshift.io": "an object of the Node Feature Discovery Operator",
     "k3d.io": "a k3d cluster",
 }
+_EXPORTED = ("topologyManagerPolicy", "topologyManagerScope")
 _EXPORTER = "a resource-topology-exporter configuration, which repeats settings of the kubelet"
 _EFFECTIVE = f"use the output of `{EFFECTIVE}`"
 
@@ -46,6 +47,6 @@ def refusal(document: Document) -> DocumentError | None:
     if isinstance(kind, str) and kind in _KINDS:
         what, fix = _KINDS[kind]
         return no_configuration(document, ("kind",), what, fix or _EFFECTIVE)
-    if kind is None and isinstance(value_at(content, ("kubelet",)), dict):
+    if kind is None and any(value_at(content, ("kubelet", name)) for name in _EXPORTED):
         return no_configuration(document, ("kubelet",), _EXPORTER, _EFFECTIVE)
     return None

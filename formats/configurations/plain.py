@@ -11,6 +11,7 @@ from numaproof.formats.configurations.configuration import (
     EFFECTIVE,
     Configuration,
     Format,
+    mapping_below,
     no_configuration,
 )
 from numaproof.inputs.names import is_slip
@@ -62,7 +63,8 @@ _IN_CONFIGZ = ("kubeletconfig",)
 
 
 def _read_configz(document: Document, _: str) -> Iterator[Configuration]:
-    yield Configuration("configz output", "kubeletconfig", document.below(_IN_CONFIGZ))
+    fields = mapping_below(document, _IN_CONFIGZ)
+    yield Configuration("configz output", "kubeletconfig", fields)
 
 
 CONFIGZ = Format("configz output", _read_configz, marks=(_IN_CONFIGZ,))

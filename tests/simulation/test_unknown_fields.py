@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,15 @@ from numaproof.inputs.documents import DocumentError
 from numaproof.inputs.errors import DocumentErrors
 from numaproof.inputs.names import is_slip
 from numaproof.inputs.streams import MAX_PROBLEMS
-from numaproof.simulation import documents, fields, pods
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reference.config import flags
+from numaproof.simulation import configuration_check, documents, fields, pods
+from numaproof.simulation.admission import Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numaproof.protocol.messages import KubeletConfiguration
 
 RELEASE = ("1.37",)
 
@@ -138,3 +144,36 @@ HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nm
 def test_the_kubelet_reports_errors_in_fields_it_decodes() -> None:
     found = configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n")
     assert found.type_errors == ()
+
+
+VALUES = {
+    "[]": [],
+    "string": "a",
+    "bool": True,
+    "int32": 1,
+    "int64": 1,
+    "float64": 1,
+    "Duration": "1s",
+}
+"""A value for each kind of field; mappings are the rest."""
+
+
+@pytest.mark.parametrize("name", sorted(fields.of(fields.CONFIGURATION, RELEASE)))
+def test_a_typo_in_any_field_of_the_kubelet_is_named(name: str) -> None:
+    type_ = fields.table()[fields.CONFIGURATION][name].type
+    value = VALUES.get("[]" if type_.startswith("[]") else type_, {})
+    for slip in SLIPS:
+        found = configuration(f"{HEAD}{json.dumps({slip(name): value})[1:-1]}\n")
+        (error,) = found.unknown
+        assert (error.line, error.field) == (4, slip(name))
+        assert error.fix == f"did you mean {name}?"
+
+
+@pytest.mark.parametrize("name", [one for one in sorted(flags.table()["1.37"]) if len(one) > 3])
+def test_a_typo_in_any_flag_of_the_kubelet_is_named(name: str) -> None:
+    config: KubeletConfiguration = {}
+    for slip in SLIPS[:-1]:
+        flag = f"--{slip(name)}=1"
+        question = Question(MachineInfo(), config, "1.37", flags=(flag,))
+        (finding,) = configuration_check.refused_flags(question)
+        assert (finding.path, finding.fix) == ((f"--{slip(name)}",), f"did you mean --{name}?")
