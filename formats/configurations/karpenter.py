@@ -42,9 +42,9 @@ _USER_DATA = ("spec", "userData")
 
 
 def karpenter_formats(
-    read_text: Callable[[str, str], Iterator[Configuration]],
+    reader: Callable[[str, str], Iterator[Configuration]],
 ) -> tuple[Format, ...]:
-    """Returns the formats of Karpenter's objects; `read_text` reads the text of user data.
+    """Returns the formats of Karpenter's objects; `reader` reads the text of user data.
 
     Karpenter's own settings override those of the user data.
     """
@@ -52,7 +52,7 @@ def karpenter_formats(
     def read(document: Document, _: str) -> Iterator[Configuration]:
         product = f"a Karpenter {document.data.get('kind')}"
         path = next((one for one in _PATHS if value_at(document.data, one) is not None), None)
-        layers = [*_user_data(document, read_text)]
+        layers = [*_user_data(document, reader)]
         if path is not None:
             source, fields = dotted_path(path), mapping_below(document, path)
             layers.append(Configuration(product, source, fields))
@@ -65,14 +65,14 @@ def karpenter_formats(
 
 
 def _user_data(
-    document: Document, read_text: Callable[[str, str], Iterator[Configuration]]
+    document: Document, reader: Callable[[str, str], Iterator[Configuration]]
 ) -> Iterator[Configuration]:
     """Yields the configurations in user data; scripts that do not set flags have none."""
     text = value_at(document.data, _USER_DATA)
     if isinstance(text, str):
         file, line = document.locate(_USER_DATA)
         try:
-            for found in read_text("\n" * line + text, file):
+            for found in reader("\n" * line + text, file):
                 yield found._replace(source=f"spec.userData ({found.product})")
         except DocumentError as error:
             note = f"left out spec.userData: {error.message}"
