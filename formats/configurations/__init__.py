@@ -124,7 +124,7 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
     if user_data.is_user_data(text):
         layers = [one for part in user_data.message_parts(text) for one in _read_part(part, file)]
         if not layers:
-            raise DocumentError(file, 0, "", "user data without a kubelet configuration", plain.FIX)
+            raise DocumentError(file, 1, "", "user data without a kubelet configuration", plain.FIX)
         yield stack(layers)
     elif bottlerocket.is_toml(text):
         yield from bottlerocket.read(text, file)
@@ -135,7 +135,7 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
         is_json = text.lstrip().startswith("{")
         documents = [*split_documents(text.replace("\t", " ") if is_json else text, file)]
         if not documents:
-            raise DocumentError(file, 0, "", "no document in the file", plain.FIX)
+            raise DocumentError(file, 1, "", "no document in the file", plain.FIX)
         yield from _read_all(documents, text)
 
 

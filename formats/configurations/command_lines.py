@@ -58,7 +58,7 @@ def read(text: str, file: str) -> Iterator[Configuration]:
         fix = (
             f"expected a line such as kubelet --reserved-cpus=0; or use the output of `{EFFECTIVE}`"
         )
-        raise DocumentError(file, 0, "", f"{found.product} without flags of the kubelet", fix)
+        raise DocumentError(file, 1, "", f"{found.product} without flags of the kubelet", fix)
     yield found
 
 
