@@ -7,6 +7,7 @@ import asyncio
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from numaproof.conformance.trees import NoTreeError
 from numaproof.kubelet import last_words, namespaces
@@ -51,31 +52,28 @@ class Server:
             return messages.Fault(str(error), traceback.format_exc())
 
     async def _call(self, args: messages.Args, operation: str) -> messages.Answer:
-        driver = self._driver
         match args:
             case messages.HelloArgs():
                 return hello(self._kubelet)
             case messages.StartArgs() | messages.DiscoverArgs():
                 return await self._on_tree(args)
-            case messages.AdmitArgs():
-                return await driver.admit(args)
-            case messages.RemoveArgs():
-                return await driver.remove(args)
-            case messages.DevicesArgs():
-                return await driver.devices(args)
             case _:
-                return await self._on_node(operation)
+                return await self._on_node(operation, args)
 
     def _tree_of(self, args: messages.StartArgs) -> Path:
         if args.machine is None:
             raise ValueError("start needs either a machine or a root")
         return self._machines.path(args.machine, args.config)
 
-    async def _on_node(self, operation: str) -> messages.Answer:
-        calls = {"state": self._driver.state, "reconcile": self._driver.reconcile}
-        if operation in calls:
-            return await calls[operation]()
-        return messages.Unsupported(f"operation {operation}")
+    async def _on_node(self, operation: str, args: Any) -> messages.Answer:
+        if operation in ("state", "reconcile"):
+            args = ()
+        elif operation in ("admit", "remove", "end", "devices"):
+            args = (args,)
+        else:
+            return messages.Unsupported(f"operation {operation}")
+        answer: messages.Answer = await getattr(self._driver, operation)(*args)
+        return answer
 
     async def _on_tree(self, args: messages.StartArgs | messages.DiscoverArgs) -> messages.Answer:
         if args.kubernetes not in (None, self._kubelet.release):

@@ -15,6 +15,7 @@ _FEATURES = (
     *("init-containers", "sidecars", "restart", "reconfiguration", "configuration-validation"),
     *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
     *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
+    "running-restart",
 )
 
 
@@ -33,7 +34,7 @@ def hello(kubelet: Kubelet) -> messages.Hello:
         language="Go",
         kubernetes=(kubelet.release,),
         level="kubelet",
-        operations=("start", "admit", "remove", "devices", "state", "reconcile", "discover"),
+        operations=("start", "admit", "remove", "end", "devices", "state", "reconcile", "discover"),
         policies=messages.Policies(**policies),
         options=messages.Options(
             cpu=tuple(known.cpu_options), topology=tuple(known.topology_options)

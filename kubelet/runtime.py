@@ -96,6 +96,10 @@ class Runtime:
         """The containers that run."""
         return (one for one in self.containers.values() if one.state == RUNNING)
 
+    def existing(self) -> Iterator[Container]:
+        """The containers that run, or are about to."""
+        return (one for one in self.containers.values() if one.state != EXITED)
+
     def end(self, container: Container) -> None:
         """Lets a running container end with success."""
         self._end(container, 0)

@@ -118,7 +118,9 @@ class StartArgs(Strict, frozen=True):
     """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node.
 
     `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
-    parts to include in answers until the next start (both version 1.1).
+    parts to include in answers until the next start (both version 1.1). If only the kubelet
+    restarts, `running` has the names of the containers that run, by the uids of their pods in
+    `pods`; it is None after a reboot (version 1.2).
     """
 
     config: KubeletConfiguration
@@ -130,6 +132,7 @@ class StartArgs(Strict, frozen=True):
     pods: tuple[Pod, ...] = ()
     flags: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
+    running: dict[str, tuple[str, ...]] | None = None
 
 
 class AdmitArgs(Strict, frozen=True):
@@ -143,6 +146,13 @@ class RemoveArgs(Strict, frozen=True):
 
     uid: str
     container: str | None = None
+
+
+class EndArgs(Strict, frozen=True):
+    """A container has ended by itself, while its pod remains (version 1.2)."""
+
+    uid: str
+    container: str
 
 
 class DevicesArgs(Strict, frozen=True):
@@ -363,6 +373,7 @@ Args = (
     | StartArgs
     | AdmitArgs
     | RemoveArgs
+    | EndArgs
     | DevicesArgs
     | HintsArgs
     | NoArgs

@@ -22,6 +22,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     ),
     "admit": frozenset({"refused", "message", "containers", "pod"}),
     "remove": frozenset(),
+    "end": frozenset(),
     "state": frozenset({"shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),
     "hints": frozenset({"hints"}),
@@ -105,6 +106,9 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
     if step.start is not None and step.start.kubernetes is not None:
         with _readable((*path, "start", "kubernetes"), 'write a release such as "1.36"'):
             releases.check_name(step.start.kubernetes)
+    if step.start is not None and step.start.new_pods and not step.start.running:
+        message = "after a reboot, no new pods are on the node"
+        raise WrongCaseError((*path, "start", "new"), message, "add `running: true`, or admit them")
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
         message = "a checkpoint can only replace the contents of a file"

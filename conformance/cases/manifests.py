@@ -116,6 +116,12 @@ def containers(pod: Pod) -> tuple[str, ...]:
     return tuple(one["name"] for one in both)
 
 
+def completing_containers(pod: Pod) -> tuple[str, ...]:
+    """The names of the init containers that must end before the next container starts."""
+    inits = pod["spec"].get("initContainers") or ()
+    return tuple(one["name"] for one in inits if one.get("restartPolicy") != "Always")
+
+
 def _container(name: str, spec: ContainerSpec) -> dict[str, Any]:
     resources = {
         kind: _texts(amounts)

@@ -124,6 +124,8 @@ def _of_start(
     yield from (f"feature {one}" for one in args.tell)
     if args.flags:
         yield "feature flags"
+    if args.running is not None:
+        yield "feature running-restart"
     for name, policies in POLICY_FIELDS.items():
         yield from _of_policy(name, config.get(name, policies.policies[0]))
     of_cpu, of_topology = (config.get(name) for name in _OPTION_GATES)

@@ -40,6 +40,7 @@ pytestmark = [
 LAPTOP = "laptop-4c8t"
 STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
 TWO = guaranteed_resources({"cpu": "2", "memory": "64Mi"})
+FOUR = guaranteed_resources({"cpu": "4", "memory": "64Mi"})
 MANY = guaranteed_resources({"cpu": "60", "memory": "64Mi"})
 HALF = {"requests": {"cpu": "500m"}}
 
@@ -163,6 +164,42 @@ def test_a_restart_keeps_what_pods_have(node: Node) -> None:
     assert after.pods == {"uid-stays": before}
     assert after.shared == CPUSet.parse("0-7") - before["app"].exclusive
     assert node.admit(stays) == messages.Admitted(before)
+
+
+def test_running_pods_survive_a_restart_of_the_kubelet(node: Node) -> None:
+    web = pod("uid-web", [container("app", {"limits": {"cpu": "2", "memory": "64Mi", NIC: "1"}})])
+    late = pod("uid-late", [container("app", TWO)])
+    node.start(devices=(device_resource(a=None),))
+    before = node.admit(web)
+    assert node.admit(pod("uid-goes", [container("app", FOUR)])).containers
+    # The plugin does not come back, and what the pod that left had is free too late.
+    node.start(pods=(web, late), running={"uid-web": ("app",)})
+    assert node.admit(web) == before
+    assert node.admit(late).reason == "UnexpectedAdmissionError"
+    assert node.call("state").pods == {"uid-web": before.containers}
+    told = node.call("reconcile").updates
+    assert [(one.uid, one.cpus) for one in told] == [
+        ("uid-web", before.containers["app"].exclusive)
+    ]
+
+
+def test_containers_end_by_themselves(node: Node) -> None:
+    job = pod("uid-job", [container("one", TWO), container("two", TWO)], [container("load", TWO)])
+    job["spec"]["restartPolicy"] = "Never"
+    node.start()
+    held = node.admit(job).containers
+
+    def end(uid: str, name: str) -> Any:
+        return node.call("end", messages.EndArgs(uid, name))
+
+    for name in ("load", "two"):
+        assert end("uid-job", name) == messages.Done()
+        assert node.call("state").pods == {"uid-job": held}
+    assert [one.container for one in node.call("reconcile").updates] == ["one"]
+    assert end("uid-job", "one") == messages.Done()
+    assert node.call("state").shared == CPUSet.parse("0-7")
+    node.admit(pod("uid-web", [container("app", TWO)]))
+    assert isinstance(end("uid-web", "app"), messages.Unsupported)
 
 
 def test_the_memory_manager_pins_memory(node: Node) -> None:
