@@ -229,16 +229,17 @@ def choose(several: Sequence[Configuration], file: str, name: str) -> Configurat
     Raises:
         DocumentError: there is none with the name, or there are several.
     """
+    first, *others = several
     names = ", ".join(one.name or "(unnamed)" for one in several)
+    _, line = first.document.locate()
     if name:
         matching = [one for one in several if one.name == name]
         if not matching:
-            raise DocumentError(file, 0, "", f"no configuration {name!r}", f"it has: {names}")
+            raise DocumentError(file, line, "", f"no configuration {name!r}", f"it has: {names}")
         return matching[0]
-    first, *others = several
     if any(_settings(one) != _settings(first) for one in others):
         message = f"{plural(len(several), 'configuration')}: {names}"
-        raise DocumentError(file, 0, "", message, f"choose one: {file}#{several[-1].name}")
+        raise DocumentError(file, line, "", message, f"choose one: {file}#{several[-1].name}")
     if others:
         return first._replace(notes=(*first.notes, f"{file}: the same for {names}"))
     return first
