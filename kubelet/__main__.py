@@ -6,16 +6,19 @@ import argparse
 import asyncio
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from numaproof.conformance.execution.programs.process import ending
 from numaproof.conformance.trees import NoTreeError
 from numaproof.kubelet import last_words, namespaces
-from numaproof.kubelet.binary import BinaryError, Kubelet, identify
+from numaproof.kubelet.binary import BinaryError, Kubelet, build, identify
 from numaproof.kubelet.claims import hello
 from numaproof.kubelet.driver import Driver, KubeletExitedError
 from numaproof.kubelet.machine_trees import DescribedMachines
 from numaproof.protocol import codec, messages
+from numaproof.workdir.scratch import scratch_place
 
 
 class Server:
@@ -42,10 +45,11 @@ class Server:
         try:
             return await self._call(codec.decode_args(request), request.op)
         except KubeletExitedError as error:
-            answer = last_words.refusal(str(error))
+            answer = last_words.refusal(str(error), error.code)
             if isinstance(answer, messages.Fault):
                 return answer
-            return messages.Fault(f"the kubelet exited: {answer.message}", str(error)[-20_000:])
+            what = f"the kubelet ended with {ending(error.code)}: {answer.message}"
+            return messages.Fault(what, str(error)[-last_words.MAX_TRACE :])
         except NoTreeError as error:
             return messages.Unsupported(f"this machine: {error}")
         except Exception as error:  # noqa: BLE001 - the protocol's fault
@@ -54,7 +58,7 @@ class Server:
     async def _call(self, args: messages.Args, operation: str) -> messages.Answer:
         match args:
             case messages.HelloArgs():
-                return hello(self._kubelet)
+                return hello(self._kubelet, build(self._kubelet))
             case messages.StartArgs() | messages.DiscoverArgs():
                 return await self._on_tree(args)
             case _:
@@ -102,12 +106,15 @@ def main() -> None:
     given = parser.parse_args()
     try:
         kubelet = identify(given.path.resolve(), given.release)
-        sys.exit(namespaces.run(lambda folder: _serve(kubelet, folder, tuple(given.arguments))))
+        # State directories and trees are where temporary files are.
+        exceptions = kubelet.path, Path(scratch_place())
+        work = partial(_serve, kubelet, tuple(given.arguments))
+        sys.exit(namespaces.run(work, *exceptions))
     except (BinaryError, namespaces.NamespaceError) as error:
         sys.exit(str(error))
 
 
-def _serve(kubelet: Kubelet, folder: Path, arguments: tuple[str, ...]) -> None:
+def _serve(kubelet: Kubelet, arguments: tuple[str, ...], folder: Path) -> None:
     (folder / "trees").mkdir()
     driver = Driver(kubelet.path, kubelet.minor, folder, arguments)
     asyncio.run(Server(driver, kubelet, folder).run())

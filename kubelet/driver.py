@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.kubelet import cpusets, last_words, machine_log, pod_resources, pods, settings
-from numaproof.kubelet.api_server import ApiServer, Store
+from numaproof.kubelet.api_server import DISKS, ROOM, ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
@@ -47,13 +47,20 @@ _HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
 _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
 _PROBE = "numaproof-probe-"
+_EVICTED = "Pod evicted successfully"
+_OF_WORKERS = (_EVICTED, _FIRST_SYNC, _SYNCED)
 _SKIPPED = "skipping container; ID not found in pod status"
-_PASSES = 2
-"""A pass of the reconcile loop is over when it skips a container once more."""
+_PASSES = 3
+"""A pass of the reconcile loop is over when it skips a container once more. The next pass repeats
+the updates that the runtime has refused."""
 
 
 class KubeletExitedError(Exception):
-    """The kubelet ended; the message has its last words."""
+    """The kubelet ended; the message has its last words, `code` its exit code."""
+
+    def __init__(self, log: str, code: int) -> None:
+        super().__init__(log)
+        self.code = code
 
 
 @dataclass
@@ -68,6 +75,7 @@ class BoundPod:
         is_initialized: whether its init containers end as soon as they run. Until then they run
             on, so that the pod keeps what it was admitted with.
         completions: the containers that have ended by themselves, for good.
+        victims: the pods that the kubelet has preempted for it, until they are reported.
     """
 
     manifest: Object
@@ -76,6 +84,7 @@ class BoundPod:
     is_admitted: bool = False
     is_initialized: bool = False
     completions: set[str] = field(default_factory=set)
+    victims: list[str] = field(default_factory=list)
 
     @property
     def is_decided(self) -> bool:
@@ -123,6 +132,8 @@ class Driver:
         self._synced_pods: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
+        self._check_node = False
+        self._victims: list[str] = []
 
     async def open(self) -> None:
         """Starts the API server and the runtime."""
@@ -156,7 +167,7 @@ class Driver:
         match line.message:
             case "Topology Affinity" if "bestHint" in values:
                 self._note_affinity(values)
-            case message if message in (_FIRST_SYNC, _SYNCED) or message.startswith(_WORKER_ENDED):
+            case message if message in _OF_WORKERS or message.startswith(_WORKER_ENDED):
                 self._note_worker(message, values)
             case message if message == _DEVICES_PROCESSED:
                 self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
@@ -171,9 +182,11 @@ class Driver:
         self._change.set()
 
     def _note_worker(self, message: str, values: dict[str, str]) -> None:
-        """Notes what the worker of a pod has done."""
+        """Notes what the worker of a pod has done; evictions are for the pod that comes next."""
         uid = values.get("podUID", "")
-        if message == _SYNCED:
+        if message == _EVICTED:
+            self._victims.append(values.get("pod", ""))
+        elif message == _SYNCED:
             self._synced_pods.add(uid)
         elif message != _FIRST_SYNC:
             self._workers.discard(uid)
@@ -181,6 +194,7 @@ class Driver:
             self._workers.add(uid)
             if uid in self._pods and values.get("updateType") == "create":
                 self._pods[uid].is_admitted = True
+                self._pods[uid].victims, self._victims = self._victims, []
 
     def _note_affinity(self, values: dict[str, str]) -> None:
         for pod in self._pods.values():
@@ -212,7 +226,7 @@ class Driver:
                 changed.cancel()
                 if ended in done and not ready():
                     self._kubelet = None
-                    raise KubeletExitedError("\n".join(kubelet.tail))
+                    raise KubeletExitedError("\n".join(kubelet.tail), ended.result())
         finally:
             ended.cancel()
 
@@ -233,7 +247,8 @@ class Driver:
         else:
             self._reboot()
         self._forget_process()
-        self._tell = args.tell
+        self._tell, self._check_node = args.tell, args.check_node
+        self._api.room = DISKS if args.check_node else ROOM
         for pod in args.pods:
             if pod["metadata"]["uid"] not in self._pods:
                 self._bind(pod)
@@ -255,12 +270,13 @@ class Driver:
             answer = await self._started()
         except KubeletExitedError as error:
             await self._stop_plugins()
-            return self._refused(str(error))
+            return self._refused(error)
         return answer
 
-    def _refused(self, log: str) -> messages.StartRefused | messages.Fault:
+    def _refused(self, error: KubeletExitedError) -> messages.StartRefused | messages.Fault:
         """Why the kubelet did not start; paths are those outside of its namespace."""
-        return last_words.refusal(log.replace(str(STATE_DIR), str(self._state.folder)))
+        log = str(error).replace(str(STATE_DIR), str(self._state.folder))
+        return last_words.refusal(log, error.code)
 
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"
@@ -309,6 +325,7 @@ class Driver:
         self._earlier_uids.clear()
         self._leaving.clear()
         self._workers.clear()
+        self._victims.clear()
         self._synced_pods.clear()
         self._seen_requests = len(self._runtime.requests)
 
@@ -348,7 +365,7 @@ class Driver:
         try:
             await self._until(lambda: self._machine_line, "discovered the machine")
         except KubeletExitedError as error:
-            return self._refused(str(error))
+            return self._refused(error)
         await self._stop_kubelet()
         return machine_log.parse(self._machine_line)
 
@@ -375,20 +392,47 @@ class Driver:
             if "quota" in self._tell:
                 self._initialize(pod)
                 await self._until(lambda: self._quotas(uid), f"created the containers of {uid}")
-            return messages.Admitted(self._containers(uid))
+            preempted = await self._preempted(pod)
+            return messages.Admitted(self._containers(uid), preempted)
         answer = pod.refusal
         if "refused-pods" in self._tell:
-            await self._until(lambda: self._outcome(pod), f"reported the status of pod {uid}")
-            answer = replace(answer, pod=self._outcome(pod))
-        while (event := self._warning(pod)) is not None:
-            self._store.delete("events", *pods.place(event))
-        self._store.delete("pods", *pods.place(pod.manifest))
-        self._drop(uid)
+            answer = replace(answer, pod=await self._failed(pod))
+        self._discard(pod)
         await self._free_stale()
         return answer
 
+    async def _preempted(self, pod: BoundPod) -> tuple[messages.PreemptedPod, ...]:
+        """Takes the pods off the node that the kubelet has preempted for a pod."""
+        named = {pods.full_name(one.manifest): one for one in self._pods.values()}
+        victims = [named[name] for name in pod.victims]
+        pod.victims = []
+        found = []
+        for one in victims:
+            uid = one.manifest["metadata"]["uid"]
+            outcome = await self._failed(one)
+            found.append(messages.PreemptedPod(uid, outcome.reason, outcome.message))
+            self._discard(one)
+        if victims:
+            await self._free_stale()
+        return tuple(found)
+
+    def _discard(self, pod: BoundPod) -> None:
+        """Takes a pod that has failed off the node, as its owner does."""
+        while (event := self._warning(pod)) is not None:
+            self._store.delete("events", *pods.place(event))
+        self._store.delete("pods", *pods.place(pod.manifest))
+        self._drop(pod.manifest["metadata"]["uid"])
+
+    async def _failed(self, pod: BoundPod) -> messages.RefusedPod:
+        """Waits for the status of a failed pod and for its event."""
+        name = pods.full_name(pod.manifest)
+        await self._until(lambda: self._outcome(pod), f"reported the status of pod {name}")
+        outcome = self._outcome(pod)
+        assert outcome is not None
+        return outcome
+
     def _outcome(self, pod: BoundPod) -> messages.RefusedPod | None:
-        """The status of a rejected pod and the message of its event; None until both are there."""
+        """The status of a failed pod and the message of its event; None until both are there."""
         status, event = self._read(pod).get("status", {}), self._warning(pod)
         if event is None or status.get("phase") != "Failed":
             return None
@@ -453,10 +497,16 @@ class Driver:
         pod = self._pods.get(args.uid)
         if pod is None:
             return messages.Done()
-        self._request_deletion(pod)
+        with self._runtime.holding(args.uid):
+            lost = await self._lost_while_ending(pod)
         await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
         self._drop(args.uid)
         await self._free_stale()
+        if lost:
+            return messages.Fault(
+                f"pod {args.uid} lost its resources in {', '.join(sorted(lost))}"
+                " while its containers still ran"
+            )
         return messages.Done()
 
     def _drop(self, uid: str) -> None:
@@ -493,6 +543,19 @@ class Driver:
             self._request_deletion(pod)
         return messages.Done()
 
+    async def _lost_while_ending(self, pod: BoundPod) -> set[str]:
+        """Deletes a pod; the checkpoint files that no longer name it while its containers run."""
+        uid = pod.manifest["metadata"]["uid"]
+        before = self._state.files_naming(uid)
+        self._request_deletion(pod)
+        await self._until(
+            lambda: uid in self._runtime.stopping or not self._read(pod), f"stopped pod {uid}"
+        )
+        if not before or uid not in self._runtime.stopping:
+            return set()
+        await self._probe()
+        return before - self._state.files_naming(uid)
+
     async def _forget(self, uid: str) -> None:
         """Waits until the kubelet has forgotten a pod that is gone.
 
@@ -523,7 +586,7 @@ class Driver:
         return {uid for uid, pod in self._pods.items() if pod.is_admitted}
 
     async def _probe(self) -> None:
-        self._remove_probe(await self._admit_probe("image"))
+        await self._remove_probe(await self._admit_probe("image"))
 
     async def _admit_probe(self, image: str) -> BoundPod:
         """Lets the kubelet admit a pod without requests."""
@@ -534,10 +597,16 @@ class Driver:
         await self._decided(pod)
         return pod
 
-    def _remove_probe(self, pod: BoundPod) -> None:
-        """Deletes such a pod, without waiting for its end."""
+    async def _remove_probe(self, pod: BoundPod) -> None:
+        """Deletes such a pod; waits for its end only if the kubelet counts the pods on the node."""
+        if pod.refusal is not None:
+            self._discard(pod)
+            return
         del self._pods[pod.manifest["metadata"]["uid"]]
         self._request_deletion(pod)
+        if self._check_node:
+            name = pods.full_name(pod.manifest)
+            await self._until(lambda: not self._read(pod), f"removed pod {name}")
 
     def _request_deletion(self, pod: BoundPod) -> None:
         stored = self._read(pod)
@@ -596,7 +665,8 @@ class Driver:
         """
         while True:
             await self._until(self._knows_what_runs, "started the containers")
-            await self._pass()
+            if not await self._pass():
+                return messages.Unsupported("reconcile a node that has no room for another pod")
             if not (initial := self._running_init_containers()):
                 break
             for one in initial:
@@ -627,17 +697,20 @@ class Driver:
             lambda: len(self._runtime.containers) > before, "started the next containers"
         )
 
-    async def _pass(self) -> None:
+    async def _pass(self) -> bool:
         """Waits for a whole pass of the reconcile loop, if there is anything to reconcile.
 
-        Each pass logs that it skips the container of a pod without an image.
+        Each pass logs that it skips the container of a pod without an image. Returns whether the
+        node has room for that pod.
         """
         if self._state.policy() != "static" or not any(self._runtime.running()):
-            return
+            return True
         pod = await self._admit_probe(MISSING_IMAGE)
-        name = pods.full_name(pod.manifest)
-        await self._until(lambda: self._passes[name] >= _PASSES, "reconciled the containers' CPUs")
-        self._remove_probe(pod)
+        if pod.refusal is None:
+            name = pods.full_name(pod.manifest)
+            await self._until(lambda: self._passes[name] >= _PASSES, "reconciled the CPUs")
+        await self._remove_probe(pod)
+        return pod.refusal is None
 
     def _knows_what_runs(self) -> bool:
         """Whether the kubelet has started what it can, and reported it to the API server."""

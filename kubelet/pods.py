@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from numaproof.kubelet import settings
+from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,9 @@ def bind(pod: Pod, number: int) -> dict[str, Any]:
             spec[kind] = [_with_defaults(one) for one in spec[kind] or ()]
     if "resources" in spec:
         spec["resources"] = _with_requests(spec["resources"])
+    priority = SYSTEM_PRIORITIES.get(spec.get("priorityClassName") or "")
+    if priority is not None:
+        spec["priority"] = priority
     metadata = {
         "namespace": NAMESPACE,
         **pod["metadata"],

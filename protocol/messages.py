@@ -55,15 +55,21 @@ class Device(Strict, frozen=True):
     healthy: bool = True
 
 
+PLUGIN_FAILURE = "the plugin failed"
+"""The error of a device plugin that fails to allocate."""
+
+
 class DeviceResource(Strict, frozen=True):
     """A device plugin's report: a resource name and its devices.
 
     `preferred` lists device ids in the plugin's order of preference, if it has one (version 1.1).
+    If `fails` is true, the plugin answers every request to allocate with an error (version 1.2).
     """
 
     resource: str
     ids: tuple[Device, ...]
     preferred: tuple[str, ...] = ()
+    fails: bool = False
 
 
 class Hint(Strict, frozen=True):
@@ -120,7 +126,8 @@ class StartArgs(Strict, frozen=True):
     `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
     parts to include in answers until the next start (both version 1.1). If only the kubelet
     restarts, `running` has the names of the containers that run, by the uids of their pods in
-    `pods`; it is None after a reboot (version 1.2).
+    `pods`; it is None after a reboot. With `check_node`, pods must also fit into the node's
+    allocatable resources (both version 1.2).
     """
 
     config: KubeletConfiguration
@@ -133,6 +140,7 @@ class StartArgs(Strict, frozen=True):
     flags: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
     running: dict[str, tuple[str, ...]] | None = None
+    check_node: bool = False
 
 
 class AdmitArgs(Strict, frozen=True):
@@ -224,7 +232,7 @@ class Hello(Strict, frozen=True):
 
     `features` lists the supported features; if it is omitted, all features that the other claims
     allow are assumed. `discovers` lists the fields that `discover` fills in (version 1.1); if it is
-    omitted, all fields are assumed.
+    omitted, all fields are assumed. `build` identifies the build in reports, in any terms.
     """
 
     protocol: int
@@ -241,6 +249,7 @@ class Hello(Strict, frozen=True):
     choices: dict[str, str] = msgspec.field(default_factory=dict)
     homepage: str | None = None
     issues: str | None = None
+    build: dict[str, str] | None = None
 
 
 class StartedCPUs(Strict, frozen=True):
@@ -262,10 +271,23 @@ class Started(Strict, frozen=True):
     config: InForce | None = None
 
 
+class PreemptedPod(Strict, frozen=True):
+    """A pod that left the node to make room, and the reason and message of its status."""
+
+    uid: str
+    reason: str
+    message: str
+
+
 class Admitted(Strict, frozen=True):
-    """The pod is admitted. `containers` has its init and app containers by name."""
+    """The pod is admitted. `containers` has its init and app containers by name.
+
+    `preempted` are the pods that left the node to make room for a critical one, in that order; it
+    is empty unless `start` sets `check_node` (version 1.2).
+    """
 
     containers: Containers
+    preempted: tuple[PreemptedPod, ...] = ()
 
 
 class Done(Strict, frozen=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.capacity.preemption import MESSAGE, REASON, is_critical
 from numaproof.reference.errors import AdmissionError, UnsupportedError
 from numaproof.reference.operations import to_messages
 from numaproof.reference.pods.manifest import read_pod
@@ -21,6 +22,8 @@ from numaproof.reference.topology.hints import NO_AFFINITY
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from numaproof.reference.capacity.allocatable import Allocatable, Shortage
+    from numaproof.reference.capacity.preemption import Preemption
     from numaproof.reference.config.quota import Quotas
     from numaproof.reference.cpu.manager import CPUManager
     from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -48,7 +51,8 @@ class NodeSetup:
     `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's scope.
     `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
     configuration in effect, if the start requested it; `include` names the optional fields in
-    answers.
+    answers. `allocatable` is None if pods need not fit into the node's allocatable resources;
+    `preemption` chooses the pods that make room for critical ones.
     """
 
     nodes: tuple[int, ...]
@@ -62,6 +66,8 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
+    preemption: Preemption
+    allocatable: Allocatable | None = None
     effective_config: messages.InForce | None = None
     include: frozenset[messages.Told] = frozenset()
 
@@ -72,6 +78,7 @@ class StartedNode:
     `pods` are the pods on the node in order of arrival. `runtime_cpus` are the CPUs last sent to
     the container runtime, `ended_containers` are the ended containers of pods on the node, and
     `affinity` has the Topology Manager's results; all are keyed by pod uid and container name.
+    `admitted` are the uids of the pods admitted since the start.
     """
 
     def __init__(
@@ -90,7 +97,8 @@ class StartedNode:
         self.runtime_cpus: dict[tuple[str, str], int] = {}
         self.ended_containers: set[tuple[str, str]] = set()
         self.affinity: dict[tuple[str, str], TopologyHint] = {}
-        self._outcomes: dict[str, AdmissionError | None] = {}
+        self.admitted: set[str] = set()
+        self._outcomes: dict[str, AdmissionError | tuple[messages.PreemptedPod, ...]] = {}
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
@@ -124,35 +132,74 @@ class StartedNode:
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
         """Admits a pod: the Topology Manager makes every manager allocate resources to it.
 
-        Raises:
-            AdmissionError: a container does not get its resources. The resources of earlier
-                containers are released at the next call.
+        After that, the pod must fit into the node's allocatable resources, if the start asked for
+        this.
 
-        Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, NODE-RESTART-004, TOPO-ORDER-003.
+        Raises:
+            AdmissionError: a container does not get its resources, or the node has no room. All
+                resources of the pod are released at the next call.
+
+        Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, NODE-ALLOC-008, NODE-RESTART-004,
+        TOPO-ORDER-003.
         """
         pod = self.read_pod(args.pod)
         if pod.uid in self._outcomes:
-            refusal = self._outcomes.pop(pod.uid)
-            if refusal is not None:
-                raise refusal
-            return messages.Admitted(self._containers(pod))
+            outcome = self._outcomes.pop(pod.uid)
+            if isinstance(outcome, AdmissionError):
+                raise outcome
+            return messages.Admitted(self._containers(pod), outcome)
         self.pods[pod.uid] = pod
         self.remove_stale_state("admission", self._managers_for(pod))
         try:
-            self._allocate(pod)
+            preempted = self._allocate(pod)
         finally:
             self.save()
-        return messages.Admitted(self._containers(pod))
+        return messages.Admitted(self._containers(pod), preempted)
 
-    def _allocate(self, pod: Pod) -> None:
+    def _allocate(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
         def keep(container: PodContainer, affinity: TopologyHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
 
         try:
             scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
+            preempted = self._make_room(pod)
         except AdmissionError:
             self.drop(pod.uid)
             raise
+        self.admitted.add(pod.uid)
+        return preempted
+
+    def shortages(self, pod: Pod) -> tuple[Shortage, ...]:
+        """Returns what the node lacks for a pod; nothing if the start asked for no such check.
+
+        Requirements: NODE-ALLOC-014.
+        """
+        if self.setup.allocatable is None:
+            return ()
+        return tuple(self.setup.allocatable.shortages(pod, self._others(pod)))
+
+    def _others(self, pod: Pod) -> list[Pod]:
+        """The other pods admitted since the start."""
+        return [one for uid, one in self.pods.items() if uid in self.admitted - {pod.uid}]
+
+    def _make_room(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
+        """Checks that the node has room for a pod; for a critical one, evicts others.
+
+        Raises:
+            AdmissionError: the node has no room.
+
+        Requirements: NODE-ALLOC-009, NODE-ALLOC-013, NODE-ALLOC-015.
+        """
+        shortages = self.shortages(pod)
+        if not shortages:
+            return ()
+        if not is_critical(pod):
+            raise AdmissionError(shortages[0].reason, str(shortages[0]))
+        victims = self.setup.preemption.victims(pod, self._others(pod), shortages)
+        for one in victims:
+            self.drop(one.uid)
+        self.remove_stale_state("now")
+        return tuple(messages.PreemptedPod(one.uid, REASON, MESSAGE) for one in victims)
 
     def resume(self, running: Mapping[str, Collection[str]]) -> None:
         """Admits all pods after a restart of the kubelet alone, which containers don't notice.
@@ -169,9 +216,8 @@ class StartedNode:
                 if container.name not in running.get(pod.uid, (container.name,)):
                     self._complete(pod, container)
         for pod in tuple(self.pods.values()):
-            self._outcomes[pod.uid] = None
             try:
-                self._allocate(pod)
+                self._outcomes[pod.uid] = self._allocate(pod)
             except AdmissionError as error:
                 self._outcomes[pod.uid] = error
         self.device_manager.running = {}
@@ -202,7 +248,7 @@ class StartedNode:
         """Takes over another node's pods, allocations and reservations, but not its rules."""
         self.pods, self.runtime_cpus = dict(other.pods), dict(other.runtime_cpus)
         self.ended_containers, self.affinity = set(other.ended_containers), dict(other.affinity)
-        self._outcomes = dict(other._outcomes)
+        self.admitted, self._outcomes = set(other.admitted), dict(other._outcomes)
         self.device_manager.adopt(other.device_manager)
         self.cpus.adopt(other.cpus)
         self.memory.adopt(other.memory)
@@ -284,6 +330,7 @@ class StartedNode:
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """
         self.pods.pop(uid, None)
+        self.admitted.discard(uid)
         self.ended_containers = {place for place in self.ended_containers if place[0] != uid}
 
     def devices(self, args: messages.DevicesArgs) -> messages.Done:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.capacity import allocatable
+from numaproof.reference.capacity.preemption import Preemption
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.checkpoints import devices as device_checkpoint
 from numaproof.reference.checkpoints import memory as memory_checkpoint
@@ -92,6 +94,8 @@ def start(
         ),
         effective_config=config.in_force() if "effective-configuration" in args.tell else None,
         include=frozenset(args.tell),
+        allocatable=allocatable.of_node(config, machine, reserved) if args.check_node else None,
+        preemption=release.rule(Preemption)(),
     )
     state_dir = Path(args.state_dir)
     present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)

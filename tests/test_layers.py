@@ -53,6 +53,7 @@ REFERENCE = (
     ("errors", "golang"),
     ("pods",),
     ("config",),
+    ("capacity",),
     ("topology",),
     ("manager",),
     ("cpu", "memory", "devices"),

@@ -20,7 +20,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     "start": frozenset(
         {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
     ),
-    "admit": frozenset({"refused", "message", "containers", "pod"}),
+    "admit": frozenset({"refused", "message", "containers", "pod", "preempted"}),
     "remove": frozenset(),
     "end": frozenset(),
     "state": frozenset({"shared", "pods", "files", "checkpoints"}),
@@ -68,12 +68,14 @@ def check(case: Case) -> None:
     for number, step in enumerate(case.steps):
         _check_step(("steps", number), step, case.kubernetes)
         _check_told(("steps", number, "expect"), step, case.tell)
+        _check_preempted(("steps", number, "expect"), step, check_node=case.check_node)
     if isinstance(case.devices, dict):
-        for resource in case.preferred.keys() - case.devices.keys():
-            message = f"the case has no devices of {resource}"
-            raise WrongCaseError(
-                ("preferred", resource), message, "use a resource listed in `devices`"
-            )
+        named: dict[PathTuple, str] = {("preferred", one): one for one in case.preferred}
+        named |= {("failing", number): one for number, one in enumerate(case.failing)}
+        for path, resource in named.items():
+            if resource not in case.devices:
+                message = f"the case has no devices of {resource}"
+                raise WrongCaseError(path, message, "use a resource listed in `devices`")
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
@@ -141,6 +143,14 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
         if one.pod is not None and one.refused is None:
             message = "only a refused pod can have an expected status"
             raise WrongCaseError((*path, "pod"), message, "add `refused` with the expected reason")
+
+
+def _check_preempted(path: PathTuple, step: Step, *, check_node: bool) -> None:
+    """Pods can be preempted only if they must fit into the node's allocatable resources."""
+    for one in step.expect if isinstance(step.expect, tuple) else (step.expect,):
+        if isinstance(one, Expected) and one.preempted and not check_node:
+            message = "pods are preempted only if the case has `check_node: true`"
+            raise WrongCaseError((*path, "preempted"), message, "add it to the case")
 
 
 def _check_verb(path: PathTuple, expected: Expected, verb: str) -> None:

@@ -13,7 +13,7 @@ from numaproof.protocol.messages import Device, DeviceResource, KubeletConfigura
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
     from numaproof.protocol.machine import MachineInfo, Node
@@ -167,12 +167,14 @@ def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
 
 
 def device_lists(
-    devices: dict[str, Any], preferred: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    devices: dict[str, Any],
+    preferred: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    failing: Collection[str] = (),
 ) -> tuple[DeviceResource, ...]:
     """Creates the devices that plugins report from the expanded devices of a case.
 
     Ids are ``d0``, ``d1`` and so on, in order. `preferred` lists the devices that each resource's
-    plugin would prefer to allocate, in order.
+    plugin would prefer to allocate, in order; `failing` are the resources whose plugins fail.
 
     Raises:
         ValueError: an expression's value is not a list of devices.
@@ -182,6 +184,7 @@ def device_lists(
             name,
             tuple(_device(number, one) for number, one in enumerate(ones)),
             preferred.get(name, ()),
+            name in failing,
         )
         for name, ones in msgspec.convert(devices, _Devices).items()
     )

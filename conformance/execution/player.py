@@ -151,7 +151,7 @@ class Player:
         if not self.case.steps:
             raise NotSupportedError("an operation that scenarios can use")
         with playing(self.case.id, 0):
-            self.session.devices = self._devices_of(self.case.devices)
+            self.session.devices = self._devices_of(self.case.devices, self.case.failing)
             if self.case.steps[0].verb not in _WITHOUT_START:
                 self.step(Step(start=StartStep()))
 
@@ -325,12 +325,14 @@ class Player:
     def _devices(self, devices: Devices, expected: Expectation) -> None:
         self._judge(self.session.report_devices(self._devices_of(devices)), expected)
 
-    def _devices_of(self, devices: Devices) -> tuple[messages.DeviceResource, ...]:
+    def _devices_of(
+        self, devices: Devices, failing: tuple[str, ...] = ()
+    ) -> tuple[messages.DeviceResource, ...]:
         names = self.names()
         plain = expressions.expand(msgspec.to_builtins(devices), names)
         preferred = expressions.expand(self.case.preferred, names)
         ids = msgspec.convert(preferred, dict[str, tuple[str, ...]])
-        return manifests.device_lists(plain, ids)
+        return manifests.device_lists(plain, ids, failing)
 
     def _merge(self, step: Any, expected: Expectation) -> None:
         known = POLICY_FIELDS["topologyManagerPolicy"].policies

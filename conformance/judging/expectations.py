@@ -115,6 +115,7 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from _merge(expected, answer, context.level)
         case messages.Admitted():
             yield from _containers("", expected.containers, answer.containers, context)
+            yield from _preempted(expected.preempted, answer.preempted)
         case messages.State():
             yield from _state(expected, answer, context)
         case messages.Reconciled():
@@ -125,6 +126,23 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from _cpus("assigned CPUs", expected.cpus, answer.cpus, context)
         case _ if expected.machine is not None:
             yield from _machine(expected.machine, answer, context.discovers)
+
+
+def _preempted(
+    expected: Mapping[str, Mapping[str, str]] | None, answer: Iterable[messages.PreemptedPod]
+) -> Iterator[Finding]:
+    """Compares the preempted pods, their order, and those fields that the case mentions."""
+    if expected is None:
+        return
+    actual = {one.uid: one for one in answer}
+    wanted, left = [*map(uid, expected)], [*actual]
+    if wanted != left:
+        remark = lists.remark(wanted, left)
+        sides = (", ".join(wanted) or "none", ", ".join(left) or "none")
+        yield Finding("expectation", "preempted pods", "", *sides, remark=remark)
+        return
+    for name, fields in expected.items():
+        yield from _subset(f"preempted pod {name}", fields, codec.to_plain(actual[uid(name)]))
 
 
 def _hints(

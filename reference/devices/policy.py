@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from numaproof.protocol.messages import PLUGIN_FAILURE
 from numaproof.reference.devices.state import NONE, DeviceState, ReusableDevices
 from numaproof.reference.errors import AllocationError
 from numaproof.reference.pods import quantity
@@ -136,9 +137,11 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     The container keeps devices that it already holds. Devices that its pod can reuse come first.
 
     Raises:
-        DeviceError: the request changed, a device is unhealthy, or too few are available.
+        DeviceError: the request changed, a device is unhealthy, too few are available, or the
+            plugin fails.
 
-    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005.
+    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-ERROR-004,
+    DEV-HEALTH-005.
     """
     uid, name, resource, count, *_ = request
     check_amount(state, request)
@@ -148,7 +151,7 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
         return state
     reusable = state.reuse.of(uid, resource)
     first = frozenset(by_affinity(state, request, reusable, near.reusable)[:count])
-    state = state.take(resource, first)
+    before, state = state, state.take(resource, first)
     needed = count - len(first)
     available = state.available(resource)
     if len(available) < needed:
@@ -160,6 +163,8 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     # The plugin has no say in which devices are reused.
     request = request._replace(preferred=state.lists[resource].preferred)
     chosen = first.union(by_affinity(state, request, available, near.free)[:needed])
+    if state.lists[resource].fails:
+        raise DeviceError(f"rpc error: code = Unknown desc = {PLUGIN_FAILURE}", before)
     return state.give(uid, name, resource, chosen)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders.devices import NIC, device_resource
 from builders.machines import discover_profile, regular
@@ -22,7 +23,7 @@ from numaproof.conformance.execution import kubelet_command
 from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.kubelet.binary import Kubelet, identify
-from numaproof.kubelet.trial import trial
+from numaproof.kubelet.trial import Trial
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
@@ -236,6 +237,18 @@ def test_devices_are_reported_and_allocated(node: Node) -> None:
     assert fourth.containers["app"].devices == {NIC: ("d2",)}
 
 
+def test_a_plugin_that_fails_gives_no_devices(node: Node) -> None:
+    report = device_resource(d0=[0])
+    node.start({}, devices=(replace(report, fails=True),))
+    wants = {"limits": {NIC: 1, "memory": "1Gi"}}
+    refused = node.admit(pod("uid-a", [container("app", wants)]))
+    assert isinstance(refused, messages.AdmissionRefused)
+    assert messages.PLUGIN_FAILURE in refused.message
+    assert node.call("devices", messages.DevicesArgs((report,))) == messages.Done()
+    admitted = node.admit(pod("uid-b", [container("app", wants)]))
+    assert admitted.containers["app"].devices == {NIC: ("d0",)}
+
+
 def test_a_refused_pod_and_quotas_are_told_if_they_are_wanted(node: Node) -> None:
     node.start(tell=("refused-pods", "quota"))
     admitted = node.admit(pod("uid-a", [container("app", TWO)], [container("prepare", TWO)]))
@@ -244,6 +257,26 @@ def test_a_refused_pod_and_quotas_are_told_if_they_are_wanted(node: Node) -> Non
     assert (answer.pod.phase, answer.pod.reason) == ("Failed", answer.reason)
     assert answer.pod.message.endswith(answer.message)
     assert answer.pod.event
+
+
+def test_a_node_without_room_refuses_pods_unless_they_are_critical(node: Node) -> None:
+    node.start(STATIC | {"maxPods": 2}, check_node=True)
+    node.admit(pod("uid-a", [container("app", TWO)]))
+    node.admit(pod("uid-b", [container("app", {"requests": {"cpu": "5"}})]))
+    third = pod("uid-c", [container("app", HALF)])
+    assert node.admit(third).reason == "OutOfpods"
+    assert node.call("reconcile") == messages.Unsupported(
+        "reconcile a node that has no room for another pod"
+    )
+    critical = pod("uid-d", [container("app", HALF)], priorityClassName="system-node-critical")
+    reason, message = "Preempting", "Preempted in order to admit critical pod"
+    assert node.admit(critical).preempted == (messages.PreemptedPod("uid-b", reason, message),)
+    assert exclusive(node.call("state")) == {"uid-a/app": 2, "uid-d/app": 0}
+    node.remove("uid-d")
+    assert node.admit(third).containers["app"].exclusive == CPUSet()
+    assert node.remove("uid-a") == messages.Done()
+    last = node.admit(pod("uid-e", [container("app", {"requests": {"cpu": "6501m"}})]))
+    assert last.message.endswith("cpu, requested: 6501, used: 500, capacity: 7000")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +343,7 @@ def test_what_cannot_be_asked_does_no_harm(node: Node) -> None:
 
 
 def test_a_kubelet_passes_its_trial(kubelet: Kubelet, tmp_path: Path) -> None:
-    check = trial(kubelet, (), 120, "tests", tmp_path)
+    check = Trial(kubelet, (), 120, "tests").check(tmp_path)
     assert check.fix == "", check.state
     assert check.state.startswith(f"started on {LAPTOP}, admitted and removed a pod in ")
 
@@ -333,6 +366,6 @@ def test_a_kubelet_that_dies_is_a_fault(node: Node) -> None:
     os.close(descriptor)
     answer = node.admit(pod("uid-a", [container("app", TWO)]))
     assert isinstance(answer, messages.Fault)
-    assert answer.message.startswith("the kubelet exited: ")
+    assert answer.message == "it ended with signal SIGKILL"
     assert answer.trace
     assert isinstance(node.start(), messages.Started)

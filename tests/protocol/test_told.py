@@ -54,6 +54,16 @@ def test_each_start_requests_fields_separately() -> None:
         made.check_answer(messages.Admitted(QUOTA))
 
 
+def test_pods_are_preempted_only_if_the_node_is_checked() -> None:
+    pod = messages.PreemptedPod("uid-a", "Preempting", "why")
+    answer = messages.Admitted({"app": running("1")}, (pod,))
+    with pytest.raises(ProtocolError, match="although the start has no `check_node`"):
+        requested_fields().check_answer(answer)
+    made = RequestedFields()
+    made.ask(messages.StartArgs({}, "/state", check_node=True))
+    assert made.check_answer(answer) is answer
+
+
 def test_answers_without_optional_fields_are_valid() -> None:
     hello = Reference().hello(messages.HelloArgs((1, 1), "tests"))
     for made in (

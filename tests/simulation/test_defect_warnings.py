@@ -34,6 +34,7 @@ OUT_OF_REACH = {
     "full-pcpus-only-refuses-own-pod": RESTARTS,
     "strict-reservation-empty-pool-refused": RESTARTS,
     "ended-init-served-again": RESTARTS,
+    "ended-init-devices-demanded": "only a kubelet that restarts alone shows it",
     "pod-level-cpus-taken-anew": RESTARTS,
     "group-compared-by-node": RESTARTS,
 }

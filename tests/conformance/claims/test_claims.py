@@ -92,6 +92,8 @@ def test_all_version_1_features_are_assumed_of_a_kubelet() -> None:
         "flags",
         "preferred-devices",
         "running-restart",
+        "failing-plugins",
+        "node-allocatable",
     }
 
 
