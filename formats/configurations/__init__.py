@@ -130,6 +130,8 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
         yield from bottlerocket.read(text, file)
     elif command_lines.is_command_line(text):
         yield from command_lines.read(text, file)
+    elif text.startswith("#!"):
+        raise DocumentError(file, 1, "", "a script without flags of the kubelet", plain.FIX)
     else:
         # Tabs in JSON are spaces; in YAML, they are errors.
         is_json = text.lstrip().startswith("{")
