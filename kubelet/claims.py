@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 _FEATURES = (
     *("init-containers", "sidecars", "restart", "reconfiguration", "configuration-validation"),
-    *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
-    *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
-    "running-restart",
-    "failing-plugins",
+    *("feature-gates", "pod-level-resources", "pod-level-resource-managers", "huge-pages"),
+    *("checkpoint-files", "quota", "refused-pods", "flags", "preferred-devices"),
+    *("effective-configuration", "running-restart", "failing-plugins", "metrics"),
     "node-allocatable",
 )
 
@@ -40,7 +39,10 @@ def hello(kubelet: Kubelet, build: Mapping[str, str]) -> messages.Hello:
         language="Go",
         kubernetes=(kubelet.release,),
         level="kubelet",
-        operations=("start", "admit", "remove", "end", "devices", "state", "reconcile", "discover"),
+        operations=(
+            *("start", "admit", "remove", "end", "devices", "state", "reconcile", "discover"),
+            *(("resize",) if known.resizes_pods else ()),
+        ),
         policies=messages.Policies(**policies),
         options=messages.Options(
             cpu=tuple(known.cpu_options), topology=tuple(known.topology_options)

@@ -13,27 +13,40 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.kubelet import cpusets, last_words, machine_log, pod_resources, pods, settings
+from numaproof.kubelet import (
+    cpusets,
+    last_words,
+    machine_log,
+    metrics,
+    pod_resources,
+    pods,
+    settings,
+)
 from numaproof.kubelet.api_server import DISKS, ROOM, ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
 from numaproof.kubelet.node_state import NodeState, hint
+from numaproof.kubelet.pod_resources import Resources
 from numaproof.kubelet.process import KubeletProcess, parse_line
 from numaproof.kubelet.runtime import MISSING_IMAGE, Runtime, serve
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from numaproof.kubelet.api_server import Change, Object
     from numaproof.kubelet.runtime import Container
+    from numaproof.reference.pods.pod_level import PodRules
+
+_Answer = TypeVar("_Answer")
 
 _SLOW = 10.0
 """Seconds after which the driver says what it is waiting for."""
@@ -119,6 +132,8 @@ class Driver:
         self._pods: dict[str, BoundPod] = {}
         self._pod_count = 0
         self._probes = 0
+        self._earlier_probes = 0
+        self._scope = ""
         self._plugins: dict[str, DevicePlugin] = {}
         self._has_devices = False
         self._machine_line = ""
@@ -132,6 +147,8 @@ class Driver:
         self._synced_pods: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
+        self._level_rules: type[PodRules] | None = None
+        self._allocatable: tuple[CPUSet, tuple[messages.MemoryBlock, ...]] = CPUSet(), ()
         self._check_node = False
         self._victims: list[str] = []
 
@@ -206,9 +223,11 @@ class Driver:
 
         Raises:
             KubeletExitedError: the kubelet ended first.
+            RuntimeError: there is no kubelet.
         """
         kubelet = self._kubelet
-        assert kubelet is not None
+        if kubelet is None:
+            raise RuntimeError("no kubelet is running")
         ended = asyncio.create_task(kubelet.wait())
         is_slow = False
         try:
@@ -230,6 +249,20 @@ class Driver:
         finally:
             ended.cancel()
 
+    async def _answer_of(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
+        """Waits for the kubelet's answer to a call, which never comes from one that has ended.
+
+        Raises:
+            KubeletExitedError: the kubelet ended first.
+        """
+        answer = asyncio.create_task(call)
+        answer.add_done_callback(lambda _: self._change.set())
+        try:
+            await self._until(answer.done, "answered a call")
+        finally:
+            answer.cancel()
+        return answer.result()
+
     # Starting and stopping
 
     async def start(self, args: messages.StartArgs, tree: Path) -> messages.Answer:
@@ -249,6 +282,10 @@ class Driver:
         self._forget_process()
         self._tell, self._check_node = args.tell, args.check_node
         self._api.room = DISKS if args.check_node else ROOM
+        self._earlier_probes = self._probes
+        self._scope = str(args.config.get("topologyManagerScope") or "container")
+        version = "{}.{}".format(*self._release)
+        self._level_rules = pods.level_rules(args.config, args.flags, version)
         for pod in args.pods:
             if pod["metadata"]["uid"] not in self._pods:
                 self._bind(pod)
@@ -273,10 +310,16 @@ class Driver:
             return self._refused(error)
         return answer
 
-    def _refused(self, error: KubeletExitedError) -> messages.StartRefused | messages.Fault:
-        """Why the kubelet did not start; paths are those outside of its namespace."""
+    def _refused(self, error: KubeletExitedError) -> messages.Answer:
+        """Why the kubelet did not start; paths are those outside of its namespace.
+
+        A kubelet always checks the node's allocatable resources, even if nobody asked for it.
+        """
         log = str(error).replace(str(STATE_DIR), str(self._state.folder))
-        return last_words.refusal(log, error.code)
+        refused = last_words.refusal(log, error.code)
+        if last_words.is_about_allocatable(refused) and not self._check_node:
+            return messages.Unsupported("reservations beyond the machine's capacity")
+        return refused
 
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"
@@ -313,6 +356,8 @@ class Driver:
             else:
                 self._store.delete("pods", *pods.place(pod.manifest))
                 del self._pods[uid]
+        for container in self._runtime.containers.values():
+            container.resources_at_creation = None
         self._store.delete("nodes", "", settings.NODE)
 
     def _forget_process(self) -> None:
@@ -335,16 +380,20 @@ class Driver:
         conditions = node.get("status", {}).get("conditions", [])
         return (
             any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-            and (self._state.pod_resources / "kubelet.sock").exists()
+            and (self._state.pod_resources_socket / "kubelet.sock").exists()
             and self._state.plugin_socket.exists()
         )
 
     async def _started(self) -> messages.Started:
-        free, memory = await pod_resources.allocatable(self._state.pod_resources)
+        self._allocatable = free, memory = await self._answer_of(
+            pod_resources.read_allocatable(self._state.pod_resources_socket)
+        )
         every = Facts(machine_log.parse(self._machine_line)).all
         cpus = messages.StartedCPUs(every, free)
         tells_config = "effective-configuration" in self._tell
-        return messages.Started(cpus, memory, await in_force() if tells_config else None)
+        return messages.Started(
+            cpus, memory, await self._answer_of(in_force()) if tells_config else None
+        )
 
     async def _stop_kubelet(self) -> None:
         """Kills the kubelet."""
@@ -372,7 +421,7 @@ class Driver:
     # Pods
 
     def _bind(self, pod: messages.Pod) -> BoundPod:
-        made = BoundPod(pods.bind(pod, self._pod_count))
+        made = BoundPod(pods.bind(pod, self._pod_count, self._level_rules))
         self._pod_count += 1
         self._earlier_uids.add(pod["metadata"]["uid"])
         self._pods[pod["metadata"]["uid"]] = made
@@ -489,6 +538,85 @@ class Driver:
             has_devices=self._has_devices if has_devices is None else has_devices,
             quotas=self._quotas(uid) if "quota" in self._tell else None,
         )
+
+    async def resize(self, args: messages.ResizeArgs) -> messages.Answer:
+        """Requests other resources for a pod, and waits for the kubelet's decision.
+
+        A kubelet without cgroups panics when it changes containers that run. So it can't sync the
+        pod until it has decided and has lost the pod's containers; then it starts new ones. (It
+        still panics if they have to wait for init containers.) A refused request is withdrawn, so
+        that the kubelet doesn't try again later.
+        """
+        uid = args.pod["metadata"]["uid"]
+        pod = self._pods.get(uid)
+        if pod is None:
+            return messages.Fault(f"no pod {uid!r} is on the node")
+        if "resources" in args.pod["spec"]:
+            return messages.Unsupported("a resize of a pod with pod-level resources")
+        self._initialize(pod)
+        await self._until(lambda: self._runs(pod), f"started the containers of {uid}")
+        before = self._read(pod)
+        with self._state.unusable_pod_folder(uid):
+            self._store.put("pods", pods.with_resources_of(before, pods.bind(args.pod, 0)))
+            await self._until(
+                lambda: self._has_allocated(pod) or self._pending_resize(pod), f"resized pod {uid}"
+            )
+            refusal = self._pending_resize(pod)
+            if refusal is None and pods.has_init_containers(pod.manifest):
+                await self._withdraw(pod, before)
+                return messages.Unsupported("a resize of a pod with init containers")
+            if refusal is None:
+                lost = self._runtime.lose(uid)
+                await self._until(
+                    lambda: not lost & self._reported_ids(pod), f"lost the containers of {uid}"
+                )
+        if refusal is None:
+            pod.manifest = pods.with_mark(self._read(pod))
+            self._store.put("pods", pod.manifest)
+            await self._until(lambda: self._runs(pod), f"restarted the containers of {uid}")
+            return messages.Admitted(self._containers(uid))
+        await self._withdraw(pod, before)
+        return messages.AdmissionRefused(refusal["reason"], refusal["message"])
+
+    async def _withdraw(self, pod: BoundPod, before: Object) -> None:
+        """Restores what a pod requested, and waits until the kubelet has forgotten the resize."""
+        self._store.put("pods", pods.with_resources_of(self._read(pod), before))
+        await self._until(
+            lambda: self._has_allocated(pod) and not self._pending_resize(pod),
+            f"kept the resources of {pods.full_name(pod.manifest)}",
+        )
+
+    def _runs(self, pod: BoundPod) -> bool:
+        """Whether the containers of a pod run, and the API server knows about it."""
+        uid = pod.manifest["metadata"]["uid"]
+        running = {one.place[1]: one.id for one in self._runtime.running() if one.place[0] == uid}
+        reported = self._reported_ids(pod)
+        return all(
+            running.get(name) in reported
+            for name in pods.names(pod.manifest)
+            if not pods.runs_once(pod.manifest, name)
+        )
+
+    def _reported_ids(self, pod: BoundPod) -> set[str]:
+        """The ids of the containers that run according to a pod's status."""
+        status = self._read(pod).get("status", {})
+        return {
+            one["containerID"].rpartition("/")[2]
+            for kind in ("initContainerStatuses", "containerStatuses")
+            for one in status.get(kind) or ()
+            if "running" in one.get("state", {})
+        }
+
+    def _has_allocated(self, pod: BoundPod) -> bool:
+        """Whether the kubelet has allocated what a pod requests."""
+        allocated = self._state.allocated(pod.manifest["metadata"]["uid"])
+        wanted = pods.amounts(self._read(pod))
+        return {name: wanted[name] for name in allocated} == allocated
+
+    def _pending_resize(self, pod: BoundPod) -> Object | None:
+        """The condition of a pod that doesn't get the resources that it requests."""
+        conditions = self._read(pod)["status"]["conditions"]
+        return next((one for one in conditions if one["type"] == "PodResizePending"), None)
 
     async def remove(self, args: messages.RemoveArgs) -> messages.Answer:
         """Deletes a pod, and waits until its resources are free."""
@@ -751,15 +879,40 @@ class Driver:
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
         containers = {uid: self._containers(uid) for uid in self._pods}
-        # Containers that run on keep devices whose plugin hasn't reported again.
-        named = {
-            pods.place(pod.manifest): self._containers(uid, has_devices=True)
-            for uid, pod in self._pods.items()
+        for source, problems in (
+            ("podresources", await self._answer_of(self._pod_resources())),
+            (
+                "the runtime",
+                [*cpusets.disagreements(self._runtime.existing(), containers)],
+            ),
+        ):
+            if problems:
+                message = f"{source} disagrees with the checkpoint files"
+                return messages.Fault(message, "\n".join(problems))
+        shared, files = self._state.shared(), self._state.files()
+        told = await self._metrics() if "metrics" in self._tell else None
+        return messages.State(shared, containers, files, told)
+
+    async def _metrics(self) -> dict[str, int]:
+        """The managers' metrics, without the driver's own pods.
+
+        The managers free what pods had before they admit the next one, so its admission shows that
+        the metrics are up to date.
+        """
+        await self._probe()
+        known = release("{}.{}".format(*self._release))
+        found = await self._answer_of(metrics.read(known.metrics))
+        return metrics.without_probes(found, self._probes - self._earlier_probes, self._scope)
+
+    async def _pod_resources(self) -> list[str]:
+        """Where podresources disagrees with the checkpoint files."""
+        expected = {
+            pods.place(one.manifest): self._state.pod_resources(one.manifest, self._release)
+            for one in self._pods.values()
         }
-        problems = [
-            *await pod_resources.disagreements(self._state.pod_resources, named),
-            *cpusets.disagreements(self._runtime.existing(), containers),
-        ]
-        if problems:
-            return messages.Fault("; ".join(problems))
-        return messages.State(self._state.shared(), containers, self._state.files())
+        cpus, memory = self._allocatable
+        devices = frozenset(device for one in self._plugins.values() for device in one.healthy())
+        allocatable = Resources(cpus, frozenset(memory), devices)
+        return await pod_resources.disagreements(
+            self._state.pod_resources_socket, expected, allocatable
+        )

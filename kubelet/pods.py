@@ -5,17 +5,27 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.claims.needs import in_force
 from numaproof.kubelet import settings
-from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES
+from numaproof.reference.config.gates import GateError
+from numaproof.reference.deviations.releases import release
+from numaproof.reference.pods import quantity
+from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES, read_container
+from numaproof.reference.pods.pod_level import PodRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from fractions import Fraction
 
-    from numaproof.protocol.messages import Pod
+    from numaproof.protocol.messages import KubeletConfiguration, Pod
+
+    Amounts = dict[str, dict[tuple[str, str], Fraction]]
 
 NAMESPACE = "default"
 _MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 _KINDS = ("initContainers", "containers")
+
+_WITHOUT_DEFAULTS = ("ignored", "shared pool alone")
 
 _SPEC: dict[str, Any] = {
     "restartPolicy": "Always",
@@ -38,25 +48,44 @@ _CONTAINER = {
 }
 
 
-def bind(pod: Pod, number: int) -> dict[str, Any]:
+def level_rules(
+    config: KubeletConfiguration, flags: tuple[str, ...], version: str
+) -> type[PodRules] | None:
+    """The API server's rules for pod-level resources, with the same feature gates as the kubelet.
+
+    None if it fills in nothing, or if the feature gates are invalid.
+    """
+    known = release(version)
+    try:
+        gates = known.enabled_gates(in_force(config, flags, version))
+    except (GateError, AttributeError):
+        return None
+    level = known.under(gates).pod_level_under(gates)
+    return None if level in _WITHOUT_DEFAULTS else known.under(gates).rule(PodRules)
+
+
+def bind(pod: Pod, number: int, rules: type[PodRules] | None = None) -> dict[str, Any]:
     """A pod with the API server's defaults, bound to the node.
 
     Args:
         pod: the manifest.
         number: its place in the order of creation.
+        rules: the rules for pod-level resources; None if they have no defaults.
     """
     spec = {**_SPEC, **pod["spec"], **_ALONE}
     for kind in _KINDS:
         if kind in spec:
             spec[kind] = [_with_defaults(one) for one in spec[kind] or ()]
     if "resources" in spec:
-        spec["resources"] = _with_requests(spec["resources"])
+        own = _with_requests(spec["resources"])
+        spec["resources"] = _with_pod_defaults(own, spec, rules) if rules else own
     priority = SYSTEM_PRIORITIES.get(spec.get("priorityClassName") or "")
     if priority is not None:
         spec["priority"] = priority
     metadata = {
         "namespace": NAMESPACE,
         **pod["metadata"],
+        "generation": 1,
         # The kubelet admits the pods of a node in the order of their creation.
         "creationTimestamp": f"{_MIDNIGHT + timedelta(seconds=number):%Y-%m-%dT%H:%M:%SZ}",
     }
@@ -75,6 +104,66 @@ def _with_requests(resources: dict[str, Any]) -> dict[str, Any]:
     return {**resources, **({"requests": requests} if requests else {})}
 
 
+def _with_pod_defaults(
+    own: dict[str, Any], spec: dict[str, Any], rules: type[PodRules]
+) -> dict[str, Any]:
+    members = tuple(
+        read_container(one, kind, init=kind == _KINDS[0])
+        for kind in _KINDS
+        for one in spec.get(kind) or ()
+    )
+    made = rules.as_one(own.get("requests") or {}, own.get("limits") or {}, members)
+    return {**own, "requests": dict(made.requests), "limits": dict(made.limits)}
+
+
+def with_resources_of(pod: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
+    """A bound pod with the containers' resources of another, as `pods/resize` changes them."""
+    resources = {one["name"]: one["resources"] for one in _containers(manifest)}
+    spec = {
+        **pod["spec"],
+        **{
+            kind: [{**one, "resources": resources[one["name"]]} for one in pod["spec"][kind]]
+            for kind in _KINDS
+            if kind in pod["spec"]
+        },
+    }
+    changes = spec != pod["spec"]
+    generation = pod["metadata"]["generation"] + changes
+    return {**pod, "metadata": {**pod["metadata"], "generation": generation}, "spec": spec}
+
+
+def with_mark(pod: dict[str, Any]) -> dict[str, Any]:
+    """A bound pod with another annotation, which makes the kubelet sync it."""
+    metadata = pod["metadata"]
+    annotations = {"numaproof/generation": str(metadata["generation"])}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
+
+
+def amounts(pod: dict[str, Any]) -> Amounts:
+    """By container: the amounts of a pod's requests and limits."""
+    return {one["name"]: amounts_of(one["resources"]) for one in _containers(pod)}
+
+
+def amounts_of(resources: dict[str, Any]) -> dict[tuple[str, str], Fraction]:
+    """By kind, such as ``limits``, and resource: the amounts of a container's resources."""
+    return {
+        (kind, resource): quantity.parse(text)
+        for kind, quantities in resources.items()
+        for resource, text in quantities.items()
+    }
+
+
+def has_init_containers(pod: dict[str, Any]) -> bool:
+    """Whether a pod has init containers or sidecars."""
+    return bool(pod["spec"].get("initContainers"))
+
+
+def _containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A pod's containers, init containers first."""
+    for kind in _KINDS:
+        yield from pod["spec"].get(kind) or ()
+
+
 def place(pod: dict[str, Any]) -> tuple[str, str]:
     """The namespace and the name of a bound pod."""
     return pod["metadata"]["namespace"], pod["metadata"]["name"]
@@ -87,8 +176,7 @@ def full_name(pod: dict[str, Any]) -> str:
 
 def names(pod: dict[str, Any]) -> Iterator[str]:
     """The names of a pod's containers, init containers first."""
-    for kind in _KINDS:
-        yield from (one["name"] for one in pod["spec"].get(kind) or ())
+    return (one["name"] for one in _containers(pod))
 
 
 def ends(pod: dict[str, Any], name: str) -> bool:
@@ -103,4 +191,26 @@ def runs_once(pod: dict[str, Any], name: str) -> bool:
     return any(
         one["name"] == name and one.get("restartPolicy") != "Always"
         for one in pod["spec"].get("initContainers") or ()
+    )
+
+
+def serves(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The containers that run as long as the pod does: sidecars and app containers."""
+    for kind in _KINDS:
+        yield from (one for one in pod["spec"].get(kind) or () if not runs_once(pod, one["name"]))
+
+
+def has_own_memory(container: dict[str, Any]) -> bool:
+    """Whether a container is Guaranteed by itself: it requests its limits of CPU and memory."""
+    limits, requests = (container["resources"].get(kind) or {} for kind in ("limits", "requests"))
+    return all(
+        name in limits and quantity.parse(limits[name]) == quantity.parse(requests[name]) > 0
+        for name in ("cpu", "memory")
+    )
+
+
+def has_own_cpus(container: dict[str, Any]) -> bool:
+    """Whether a container is Guaranteed by itself and requests whole CPUs."""
+    return has_own_memory(container) and (
+        quantity.parse(container["resources"]["limits"]["cpu"]).denominator == 1
     )

@@ -79,6 +79,7 @@ _MEANINGS = {
     "running-restart": "`start` can name containers that run on while only the kubelet restarts",
     "container-end": "containers can end by themselves while their pod remains",
     "failing-plugins": "a device plugin can fail to allocate",
+    "metrics": "`start` can ask for the managers' metrics",
     "node-allocatable": "`start` can ask that pods must also fit into the node's allocatable"
     " resources",
     "cpu-manager": "containers of Guaranteed pods get exclusive CPUs",
@@ -89,6 +90,7 @@ _MEANINGS = {
     "discovery": "the machine is discovered from a tree with `sys/` and `proc/`",
     "hints": "topology hints are returned for a container or a pod",
     "reconcile": "a single pass of the reconcile loop can be run",
+    "resize": "the resources of a pod on the node can be changed in place",
     "merge": "the Topology Manager's merge can be run on its own",
     "assignment": "CPUs can be assigned without any other manager",
 }
@@ -122,6 +124,7 @@ _TABLE = (
     _feature("preferred-devices", "extended", "devices", since="1.1"),
     _feature("running-restart", "extended", "start", since="1.2"),
     _feature("failing-plugins", "extended", "devices", since="1.2"),
+    _feature("metrics", "extended", "state", since="1.2"),
     _feature("node-allocatable", "extended", "start admit", since="1.2"),
     _feature("cpu-manager", "core", "start admit", policies=_STATIC, is_named=False),
     _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, is_named=False),
@@ -130,6 +133,7 @@ _TABLE = (
     _feature("discovery", "extended", "discover", is_named=False),
     _feature("hints", "extended", "hints", is_named=False),
     _feature("reconcile", "extended", "reconcile", is_named=False),
+    _feature("resize", "extended", "resize", is_named=False, since="1.2"),
     _feature("container-end", "extended", "end", is_named=False, since="1.2"),
     _feature("merge", "extended", "merge", is_named=False),
     _feature("assignment", "extended", "assign", is_named=False),

@@ -31,8 +31,8 @@ InForce = dict[str, str | bool | dict[str, str]]
 Pod = dict[str, Any]
 """A v1.Pod manifest; open."""
 
-Told = Literal["quota", "effective-configuration", "refused-pods"]
-"""Optional parts of answers, sent if `start` requests them (version 1.1); named like features."""
+Told = Literal["quota", "effective-configuration", "refused-pods", "metrics"]
+"""Optional parts of answers, sent if `start` requests them; named like features."""
 
 TOLD: tuple[Told, ...] = get_args(Told)
 
@@ -145,6 +145,12 @@ class StartArgs(Strict, frozen=True):
 
 class AdmitArgs(Strict, frozen=True):
     """Asks whether the pod can run on the node."""
+
+    pod: Pod
+
+
+class ResizeArgs(Strict, frozen=True):
+    """The pod, which is on the node, now wants these resources (version 1.2)."""
 
     pod: Pod
 
@@ -295,11 +301,17 @@ class Done(Strict, frozen=True):
 
 
 class State(Strict, frozen=True):
-    """The managers' assignments; `files` holds the checkpoint files verbatim."""
+    """The managers' assignments; `files` holds the checkpoint files verbatim.
+
+    `metrics` are the managers' metrics by name, with labels as in ``name{label=value}``; a metric
+    with labels is left out if it is zero. It is None unless `start` requests it, and until the pods
+    of a restart have been admitted again (version 1.2).
+    """
 
     shared: CPUSet
     pods: dict[str, Containers]
     files: dict[str, str] = msgspec.field(default_factory=dict)
+    metrics: dict[str, int] | None = None
 
 
 Provider = Literal["cpu", "memory", "devices"]
@@ -394,6 +406,7 @@ Args = (
     HelloArgs
     | StartArgs
     | AdmitArgs
+    | ResizeArgs
     | RemoveArgs
     | EndArgs
     | DevicesArgs

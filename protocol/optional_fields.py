@@ -34,7 +34,8 @@ def places(answer: messages.Answer) -> Iterator[OptionalField]:
             yield OptionalField("pod", "refused-pods", pod is not None)
         case messages.Admitted(containers=containers):
             yield from _of_containers("containers", containers)
-        case messages.State(pods=pods):
+        case messages.State(pods=pods, metrics=metrics):
+            yield OptionalField("metrics", "metrics", metrics is not None)
             for uid, containers in pods.items():
                 yield from _of_containers(f"pods.{uid}", containers)
 

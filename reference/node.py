@@ -6,6 +6,7 @@ protocol messages; `Reference` turns their errors into answers.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,16 @@ from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.capacity.preemption import MESSAGE, REASON, is_critical
 from numaproof.reference.errors import AdmissionError, UnsupportedError
+from numaproof.reference.metrics import ALIGNED, NOT_ALIGNED, keep_known
 from numaproof.reference.operations import to_messages
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import NO_AFFINITY
+from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numaproof.reference.capacity.allocatable import Allocatable, Shortage
     from numaproof.reference.capacity.preemption import Preemption
@@ -36,8 +39,10 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.pod_level import PodLevel, PodRules
+    from numaproof.reference.resize import Resizing
     from numaproof.reference.topology.hints import TopologyHint
     from numaproof.reference.topology.policy import TopologyPolicy
+    from numaproof.reference.topology.scope import Provider
 
 MAX_ENUMERABLE_NODES = 12
 """Hints enumerate all sets of nodes, whose number doubles with every node."""
@@ -49,7 +54,8 @@ class NodeSetup:
 
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
     `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's scope.
-    `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
+    `pod_level` handles pod-level resources, and `pod_rules` reads them. `metrics` are the names of
+    the release's metrics. `resizing` decides about resizes in place. `effective_config` is the
     configuration in effect, if the start requested it; `include` names the optional fields in
     answers. `allocatable` is None if pods need not fit into the node's allocatable resources;
     `preemption` chooses the pods that make room for critical ones.
@@ -66,8 +72,10 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
+    resizing: Resizing
     preemption: Preemption
     allocatable: Allocatable | None = None
+    metrics: frozenset[str] = frozenset()
     effective_config: messages.InForce | None = None
     include: frozenset[messages.Told] = frozenset()
 
@@ -75,9 +83,11 @@ class NodeSetup:
 class StartedNode:
     """A started node.
 
-    `pods` are the pods on the node in order of arrival. `runtime_cpus` are the CPUs last sent to
-    the container runtime, `ended_containers` are the ended containers of pods on the node, and
-    `affinity` has the Topology Manager's results; all are keyed by pod uid and container name.
+    `pods` are the pods on the node in order of arrival; those in `awaited_pods` have not been
+    admitted again since the start. `counts` are metrics that count admissions. `runtime_cpus` are
+    the CPUs last sent to the container runtime, `ended_containers` are the ended containers of pods
+    on the node, and `affinity` has the Topology Manager's results; all are keyed by pod uid and
+    container name.
     `admitted` are the uids of the pods admitted since the start.
     """
 
@@ -97,6 +107,8 @@ class StartedNode:
         self.runtime_cpus: dict[tuple[str, str], int] = {}
         self.ended_containers: set[tuple[str, str]] = set()
         self.affinity: dict[tuple[str, str], TopologyHint] = {}
+        self.counts: Counter[str] = Counter()
+        self.awaited_pods = {*self.pods}
         self.admitted: set[str] = set()
         self._outcomes: dict[str, AdmissionError | tuple[messages.PreemptedPod, ...]] = {}
 
@@ -157,11 +169,9 @@ class StartedNode:
         return messages.Admitted(self._containers(pod), preempted)
 
     def _allocate(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
-        def keep(container: PodContainer, affinity: TopologyHint) -> None:
-            self.affinity[pod.uid, container.name] = affinity
-
+        self.awaited_pods.discard(pod.uid)
         try:
-            scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
+            self._align(self.providers, pod)
             preempted = self._make_room(pod)
         except AdmissionError:
             self.drop(pod.uid)
@@ -224,6 +234,69 @@ class StartedNode:
         self.remove_stale_state("now")
         self.save()
 
+    def _count_admission(self, aligned_count: int, error: AdmissionError | None = None) -> None:
+        """Counts an admission; `aligned_count` is the number of containers with an affinity.
+
+        Under the ``none`` policy, nothing has to be aligned, so no error is counted.
+
+        Requirements: NODE-METRIC-006, NODE-METRIC-007.
+        """
+        policy, by_pod = self.setup.topology_policy, self.setup.scope == "pod"
+        self.counts["topology_manager_admission_requests_total"] += 1
+        self.counts["topology_manager_admission_errors_total"] += bool(policy and error)
+        if policy is None or policy.name != SINGLE_NUMA_NODE:
+            return
+        labels = f"{{boundary=numa_node,scope={self.setup.scope}}}"
+        is_misaligned = error is not None and error.reason == "TopologyAffinityError"
+        failed_later = error is not None and not is_misaligned
+        aligned = error is None if by_pod else aligned_count - failed_later
+        self.counts[ALIGNED + labels] += aligned
+        self.counts[NOT_ALIGNED + labels] += is_misaligned
+
+    def _align(self, providers: Sequence[Provider], pod: Pod) -> None:
+        aligned_count = 0
+
+        def keep(container: PodContainer, affinity: TopologyHint) -> None:
+            nonlocal aligned_count
+            aligned_count += 1
+            self.affinity[pod.uid, container.name] = affinity
+
+        try:
+            scope.admit(self.setup.topology_policy, self.setup.scope, providers, pod, keep)
+        except AdmissionError as error:
+            self._count_admission(aligned_count, error)
+            raise
+        self._count_admission(aligned_count)
+
+    def resize(self, args: messages.ResizeArgs) -> messages.Admitted:
+        """Gives a pod the resources that it now requests, or leaves it unchanged.
+
+        Raises:
+            AdmissionError: the resize is infeasible, or deferred because a manager refuses it.
+            PodError: the pod isn't on the node, or the resize changes its containers.
+            UnsupportedError: the node doesn't resize pods, or not this one.
+
+        Requirements: NODE-RESIZE-006.
+        """
+        target = self.read_pod(args.pod)
+        allocated = self.pods.get(target.uid)
+        if allocated is None:
+            raise PodError(f"no pod {target.uid!r} is on the node")
+        if self.setup.allocatable is not None:
+            raise UnsupportedError("resizing pods on a node that is checked for capacity")
+        resizing = self.setup.resizing
+        if resizing.is_change(allocated, target):
+            resizing.check(allocated, target)
+            self.remove_stale_state("admission")
+            try:
+                self._align(resizing.providers(self.providers), target)
+            except AdmissionError as error:
+                raise AdmissionError("Deferred", str(error)) from None
+            finally:
+                self.save()
+            self.pods[target.uid] = target
+        return messages.Admitted(self._containers(target))
+
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
         """Returns the status of a refused pod if the start requested it, otherwise None.
 
@@ -252,6 +325,7 @@ class StartedNode:
         self.device_manager.adopt(other.device_manager)
         self.cpus.adopt(other.cpus)
         self.memory.adopt(other.memory)
+        self.counts, self.awaited_pods = Counter(other.counts), set(other.awaited_pods)
         self.setup = replace(self.setup, cpu=self.cpus.policy, memory=self.memory.policy)
 
     def save(self) -> None:
@@ -330,6 +404,7 @@ class StartedNode:
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """
         self.pods.pop(uid, None)
+        self.awaited_pods.discard(uid)
         self.admitted.discard(uid)
         self.ended_containers = {place for place in self.ended_containers if place[0] != uid}
 
@@ -370,7 +445,18 @@ class StartedNode:
                 for file in (self.cpus.file, self.memory.file)
                 if (content := file.read()) is not None
             },
+            metrics=self._metrics() if "metrics" in self.setup.include else None,
         )
+
+    def _metrics(self) -> dict[str, int] | None:
+        """The release's metrics; None until the pods of a restart have been admitted again."""
+        if self.awaited_pods:
+            return None
+        values = {**self.counts, **self.memory.counts, **self.cpus.metrics()}
+        # Two managers count alignment.
+        for name, count in self.counts.items():
+            values[name] = count + self.cpus.counts[name]
+        return keep_known(values, self.setup.metrics)
 
     def _containers(self, pod: Pod) -> messages.Containers:
         return {container.name: self._container(pod, container) for container in pod.containers}

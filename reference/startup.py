@@ -25,6 +25,7 @@ from numaproof.reference.config.options import OptionError, as_map
 from numaproof.reference.config.quota import Quotas
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
+from numaproof.reference.cpu.gauges import CPUGauges
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, make_static
 from numaproof.reference.devices.hints import DeviceHints
@@ -37,6 +38,7 @@ from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import NodeSetup, StartedNode
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod_level import PodRules
+from numaproof.reference.resize import Resizing
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
 from numaproof.reference.topology.distances import Distances
@@ -92,6 +94,8 @@ def start(
         quotas=release.rule(Quotas)(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
+        metrics=release.metrics,
+        resizing=_resizing(config, release),
         effective_config=config.in_force() if "effective-configuration" in args.tell else None,
         include=frozenset(args.tell),
         allocatable=allocatable.of_node(config, machine, reserved) if args.check_node else None,
@@ -101,6 +105,8 @@ def start(
     present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)
     cpus = start_cpus(setup, release, state_dir, present)
     memory = _start_memory(setup, release, state_dir, runs=has_memory_manager(config))
+    if args.check_node and (why := allocatable.excess(config, machine, reserved)):
+        raise StartError("config", why)
     devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
@@ -111,6 +117,16 @@ def start(
         node.remove_stale_state("reconcile", [cpus])
         node.save()
     return node
+
+
+def _resizing(config: Config, release: Release) -> Resizing:
+    return release.rule(Resizing)(
+        is_enabled=release.resizes_pods and config.gates.get("InPlacePodVerticalScaling", True),
+        has_static_cpus=config.cpu_policy == "static",
+        has_static_memory=has_memory_manager(config) and config.memory_policy == "Static",
+        allows_cpus=config.gates.get("InPlacePodVerticalScalingExclusiveCPUs", False),
+        allows_memory=config.gates.get("InPlacePodVerticalScalingExclusiveMemory", False),
+    )
 
 
 def validation_error(
@@ -342,7 +358,7 @@ def start_cpus(
         raise StartError("cpu", f"start cpu manager error: {error}") from None
     if content is None or state is not restored:
         file.write(state)
-    return release.rule(CPUManager)(setup.cpu, state, file)
+    return release.rule(CPUManager)(setup.cpu, state, file, release.rule(CPUGauges))
 
 
 def _start_memory(

@@ -50,14 +50,14 @@ ROOMS = (
 
 
 REFERENCE = (
-    ("errors", "golang"),
+    ("errors", "golang", "metrics"),
     ("pods",),
     ("config",),
     ("capacity",),
     ("topology",),
     ("manager",),
     ("cpu", "memory", "devices"),
-    ("checkpoints", "cadvisor"),
+    ("checkpoints", "cadvisor", "resize"),
     ("deviations",),
     ("operations",),
     ("node",),

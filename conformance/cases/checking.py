@@ -21,9 +21,10 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
         {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
     ),
     "admit": frozenset({"refused", "message", "containers", "pod", "preempted"}),
+    "resize": frozenset({"refused", "message", "containers"}),
     "remove": frozenset(),
     "end": frozenset(),
-    "state": frozenset({"shared", "pods", "files", "checkpoints"}),
+    "state": frozenset({"metrics", "shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),
     "hints": frozenset({"hints"}),
     "assign": frozenset({"refused", "message", "cpus"}),
@@ -134,6 +135,7 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
         named: dict[str, tuple[Told, bool]] = {
             "config": ("effective-configuration", one.config is not None),
             "pod": ("refused-pods", one.pod is not None),
+            "metrics": ("metrics", one.metrics is not None),
             "containers": ("quota", any(c.quota is not None for p in pods for c in p.values())),
         }
         for field, (asked, expected) in named.items():

@@ -256,6 +256,8 @@ class Expected(Written, frozen=True):
     again after a restart, with the reasons; all other pods must be admitted. `memory` is the
     allocatable memory that a start reports. `hint` and `admit` are the result of a merge.
 
+    `metrics` are some of the managers' metrics; those with labels that are missing are zero.
+
     `machine` lists expected fields of a discovered machine, with `nodes` by node id instead of
     `topology`, their `cores` by lowest CPU, the `cpus` of nodes and cores as sets, and the ids of
     all nodes as `node_ids`. `config` lists fields of the effective configuration, and `pod` is the
@@ -283,6 +285,7 @@ class Expected(Written, frozen=True):
     admit: bool | None = None
     config: dict[str, Any] | None = None
     pod: dict[str, str] | None = None
+    metrics: dict[str, Number] | None = None
     preempted: dict[str, dict[str, str]] | None = None
 
 
@@ -317,6 +320,7 @@ class Step(Written, frozen=True):
 
     start: StartStep | None = None
     admit: PodSpec | str | None = None
+    resize: PodSpec | None = None
     remove: RemoveStep | str | None = None
     end: EndStep | None = None
     state: NoArguments | None = None

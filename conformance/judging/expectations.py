@@ -202,6 +202,12 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
             return
         for name, containers in expected.pods.items():
             yield from _containers(f"{name}/", containers, answer.pods[uid(name)], context)
+    if expected.metrics is not None and answer.metrics is None:
+        yield Finding("expectation", "the metrics", kind="not included")
+    for name, value in (expected.metrics or {}).items():
+        found = (answer.metrics or {}).get(name, 0 if "{" in name else None)
+        if answer.metrics is not None and found != value:
+            yield differs(f"metric {name}", value, found)
     for name, wanted_file in expected.files.items():
         yield from _file(name, wanted_file, answer.files.get(name))
     for name, fields in expected.checkpoints.items():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from numaproof.reference import node
 from numaproof.reference.capacity import allocatable, preemption
@@ -54,6 +57,18 @@ def only_kube_reserved_cpus_are_withheld(_: Any, config: Any, machine: Any) -> d
 def only_whole_cpus_are_allocatable(amounts: Any, _: Any, __: Any) -> dict[str, int]:
     """Rounds the allocatable CPUs down to a whole number."""
     return {"cpu": amounts["cpu"] // 1000 * 1000}
+
+
+@seeds("NODE-ALLOC-016").around(allocatable, "excess")
+def only_reserved_cpus_can_be_too_many(rule: Any, machine: Any) -> Any:
+    """Starts even if more memory is reserved than the machine has."""
+    return rule(machine=structs.replace(machine, memory_capacity=1 << 60))
+
+
+@seeds("NODE-ALLOC-016").around(allocatable, "excess")
+def only_reserved_memory_can_be_too_much(rule: Any) -> Any:
+    """Starts even if more CPUs are reserved than the machine has."""
+    return rule(cpu_reservation=Fraction(0))
 
 
 @seeds("NODE-ALLOC-002").by(_amounts)

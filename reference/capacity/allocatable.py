@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.reference.config import eviction
 from numaproof.reference.pods import containers, quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from fractions import Fraction
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.config.configuration import Config
@@ -95,9 +95,7 @@ def of_node(config: Config, machine: MachineInfo, cpu_reservation: Fraction) -> 
         _pages(one.page_size): _KIB * one.page_size * one.num_pages
         for one in machine.hugepages or ()
     }
-    threshold = eviction.of_memory(config.eviction_hard, machine.memory_capacity)
-    amounts = (config.kube_reserved.get(_MEMORY), config.system_reserved.get(_MEMORY), threshold)
-    reserved_memory = sum(quantity.parse(one) for one in amounts if one is not None)
+    reserved_memory = _total(_reserved_memory(config, machine))
     memory = max(0, math.ceil(machine.memory_capacity - reserved_memory))
     pods = config.max_pods
     if config.pods_per_core:
@@ -110,6 +108,48 @@ def of_node(config: Config, machine: MachineInfo, cpu_reservation: Fraction) -> 
             PODS: pods,
         }
     )
+
+
+def excess(config: Config, machine: MachineInfo, cpu_reservation: Fraction) -> str:
+    """Returns why a kubelet can't reserve what it is told to, or an empty text.
+
+    `cpu_reservation` is the total CPU reservation. The text is the kubelet's, apart from the form
+    of the quantities.
+
+    Requirements: NODE-ALLOC-016.
+    """
+    kube, system = config.reservations()
+    memory = _reserved_memory(config, machine)
+    cpus = [one for one in (system.get(_CPU), kube.get(_CPU)) if one is not None]
+    reserved = {_CPU: (cpu_reservation, cpus), _MEMORY: (_total(memory), memory)}
+    capacity = {
+        _CPU: (machine.num_cores, quantity.canonical(machine.num_cores, "decimal")),
+        _MEMORY: (machine.memory_capacity, quantity.canonical(machine.memory_capacity, "binary")),
+    }
+    problems = [
+        f'Resource "{name}" has a reservation of {_sum_text(total, amounts)} but capacity of '
+        f"{capacity[name][1]}. Expected capacity >= reservation."
+        for name, (total, amounts) in reserved.items()
+        if total > capacity[name][0]
+    ]
+    return " ".join(("invalid Node Allocatable configuration.", *problems)) if problems else ""
+
+
+def _reserved_memory(config: Config, machine: MachineInfo) -> list[str]:
+    """The quantities of memory that are not allocatable."""
+    threshold = eviction.of_memory(config.eviction_hard, machine.memory_capacity)
+    amounts = (config.system_reserved.get(_MEMORY), config.kube_reserved.get(_MEMORY), threshold)
+    return [one for one in amounts if one is not None]
+
+
+def _total(amounts: Iterable[str]) -> Fraction:
+    return sum(map(quantity.parse, amounts), Fraction())
+
+
+def _sum_text(total: Fraction, amounts: Iterable[str]) -> str:
+    """The sum of quantities, which has the form of the first that isn't zero."""
+    first = next(one for one in amounts if quantity.parse(one))
+    return quantity.canonical(total, quantity.style(first))
 
 
 def _pages(size: int) -> str:

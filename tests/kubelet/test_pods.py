@@ -86,3 +86,67 @@ def test_a_pod_without_init_containers_may_say_so() -> None:
     made = bound(initContainers=None)
     assert list(pods.names(made)) == ["app"]
     assert not pods.runs_once(made, "app")
+
+
+TWO_CPUS: dict[str, Any] = {
+    "metadata": {"name": "a", "uid": "uid-a"},
+    "spec": {
+        "resources": {"requests": {"cpu": "3"}},
+        "containers": [
+            {"name": name, "resources": {"limits": {"cpu": "1", "memory": "1Mi"}}}
+            for name in ("app", "log")
+        ],
+    },
+}
+WITHOUT_FIX = {"featureGates": {"PodLevelResourcesFixDefaulting": False}}
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "resources"),
+    [
+        (
+            "1.37",
+            {},
+            {
+                "requests": {"cpu": "3", "memory": str(2 << 20)},
+                "limits": {"cpu": "3", "memory": str(2 << 20)},
+            },
+        ),
+        ("1.37", WITHOUT_FIX, {"requests": {"cpu": "3"}, "limits": {}}),
+        ("1.36", {}, {"requests": {"cpu": "3"}, "limits": {}}),
+        ("1.30", {}, {"requests": {"cpu": "3"}}),
+        ("1.37", {"featureGates": {"NoGate": True}}, {"requests": {"cpu": "3"}}),
+        ("1.37", {"featureGates": "all"}, {"requests": {"cpu": "3"}}),
+    ],
+)
+def test_pod_level_resources_have_the_defaults_of_the_release(
+    version: str, config: dict[str, Any], resources: dict[str, Any]
+) -> None:
+    rules = pods.level_rules(config, (), version)
+    assert pods.bind(TWO_CPUS, 0, rules)["spec"]["resources"] == resources
+
+
+def test_a_resize_changes_only_resources_and_counts_the_change() -> None:
+    made = bound(container("app", {"limits": TWO}))
+    manifest = bound({**container("app", {"limits": {**TWO, "cpu": "3"}}), "image": "other"})
+    resized = pods.with_resources_of(made, manifest)
+    assert resized["spec"]["containers"][0]["image"] == "image"
+    assert pods.amounts(resized) == pods.amounts(manifest)
+    assert (made["metadata"]["generation"], resized["metadata"]["generation"]) == (1, 2)
+    assert pods.with_resources_of(resized, manifest) == resized
+
+
+def test_amounts_do_not_depend_on_how_they_are_written() -> None:
+    of = pods.amounts_of
+    assert of({"limits": {"cpu": "1500m"}}) == of({"limits": {"cpu": "1.5"}})
+    assert of({"limits": {"cpu": "1"}}) != of({"requests": {"cpu": "1"}})
+
+
+def test_a_mark_is_another_for_each_generation() -> None:
+    made = bound(container("app", {"limits": TWO}))
+    again = pods.with_resources_of(made, bound(container("app", {})))
+    marks = {
+        pods.with_mark(one)["metadata"]["annotations"]["numaproof/generation"]
+        for one in (made, again)
+    }
+    assert marks == {"1", "2"}

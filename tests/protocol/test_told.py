@@ -24,6 +24,7 @@ TOLD: dict[str, tuple[messages.Told, messages.Answer]] = {
     ),
     "pod": ("refused-pods", messages.AdmissionRefused("SMTAlignmentError", "no", FATE)),
     "containers.app.quota": ("quota", messages.Admitted(QUOTA)),
+    "metrics": ("metrics", messages.State(CPUSet(), {}, metrics={})),
     "pods.uid-a.app.quota": ("quota", messages.State(CPUSet(), {"uid-a": QUOTA})),
 }
 

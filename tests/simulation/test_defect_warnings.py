@@ -31,6 +31,7 @@ OUT_OF_REACH = {
     "reusable-cpus-counted-twice": LEAVES,
     "reusable-memory-outlives-pod": LEAVES,
     "quota-limits-exclusive-cpus": "the answer does not include the CFS quota",
+    "cpu-metrics-drift": "the answer does not include metrics",
     "full-pcpus-only-refuses-own-pod": RESTARTS,
     "strict-reservation-empty-pool-refused": RESTARTS,
     "ended-init-served-again": RESTARTS,
