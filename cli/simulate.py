@@ -24,13 +24,7 @@ SOME_REFUSED = 1
 
 @click.command()
 @node_machine_option
-@click.option(
-    "--config",
-    type=user_files.USER_FILE,
-    required=True,
-    metavar="FILE",
-    help="The node's KubeletConfiguration.",
-)
+@user_files.config_option(is_required=True)
 @node_devices_option
 @click.option(
     "--replicas",
@@ -57,7 +51,7 @@ SOME_REFUSED = 1
 def simulate(
     *,
     machine: str,
-    config: user_files.UserFile,
+    configs: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     replicas: int | None,
     kubernetes: str,
@@ -101,7 +95,7 @@ def simulate(
             f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
         )
     settings, asked = user_files.read_node(
-        config, files, (kubernetes,), lenient=lenient, replicas=replicas
+        configs, files, (kubernetes,), lenient=lenient, replicas=replicas
     )
     assert settings is not None
     for note in asked.notes:
@@ -109,7 +103,14 @@ def simulate(
     user_files.require_pods(asked, files)
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
-    question = Question(info, settings.settings, kubernetes, baseline == "documented", plugins)
+    question = Question(
+        info,
+        settings.settings,
+        kubernetes,
+        baseline == "documented",
+        plugins,
+        flags=settings.flags,
+    )
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
             notes = (*settings.notes, *asked.notes)

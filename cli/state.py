@@ -35,18 +35,14 @@ def state() -> None:
 @state.command()
 @click.argument("file", type=user_files.USER_FILE)
 @profile_option
-@click.option(
-    "--config",
-    type=user_files.USER_FILE,
-    help="The node's KubeletConfiguration (default: one that fits the file).",
-)
+@user_files.config_option("one that fits the file")
 @release_option
 @user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
     file: user_files.UserFile,
     machine: str,
-    config: user_files.UserFile | None,
+    configs: tuple[user_files.UserFile, ...],
     kubernetes: str,
     *,
     lenient: bool,
@@ -61,22 +57,27 @@ def check(
     Example:
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
     """
+    from msgspec.structs import replace
+
     from numaproof.simulation import checkpoints
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.workdir.scratch import scratch_folder
 
-    user_files.check_read_once((file, config))
+    user_files.check_read_once((file, *configs))
     info = discover_machine(machine, kubernetes)
     with scratch_folder() as folder:
         try:
             checkpoint = checkpoints.read(file.read(checkpoints.MAX_BYTES), Path(file.name).name)
-            settings = (
-                user_files.read_configuration(config, (kubernetes,), lenient=lenient).settings
-                if config
-                else checkpoints.assumed_config(checkpoint, info)
-            )
-            question = Question(info, settings, kubernetes)
+            notes: tuple[str, ...] = ()
+            if configs:
+                read = user_files.read_configuration(configs, (kubernetes,), lenient=lenient)
+                question = Question(info, read.settings, kubernetes, flags=read.flags)
+                notes = read.notes
+            else:
+                settings = checkpoints.assumed_config(checkpoint, info)
+                question = Question(info, settings, kubernetes)
             found = checkpoints.judge(question, checkpoint, folder)
+            found = replace(found, notes=notes)
         except (CannotAnswerError, checkpoints.UnknownFileError) as error:
             raise click.UsageError(f"{file.name}: {error}") from None
     click.echo(codec.encode(found) if as_json else "\n".join(_judgement_lines(found)))

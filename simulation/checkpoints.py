@@ -225,7 +225,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """The verdict on a file: its kind, and the kubelet's refusal (None if the kubelet starts).
 
     `findings` describe the problems in the file; `fix` lists the steps to fix them, in order;
-    `warnings` are about a refusal or a start caused by named defects of the kubelet.
+    `warnings` are about a refusal or a start caused by named defects of the kubelet; `notes` say
+    what was read as the configuration.
     """
 
     kind: Kind
@@ -233,6 +234,7 @@ class Judgement(msgspec.Struct, frozen=True):
     findings: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
     warnings: tuple[DefectNote, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:

@@ -261,6 +261,7 @@ class Upgrade(msgspec.Struct, frozen=True):
         staying: the outcome if the pods stay on the node.
         after_drain: the outcome if the node is drained first.
         warnings: the effects of named defects of either kubelet; empty if a program answered.
+        notes: what was read as the configuration, from where, and what was left out.
     """
 
     before: str
@@ -275,6 +276,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     staying: Outcome
     after_drain: Outcome
     warnings: tuple[DefectNote, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def attention(self) -> bool:
@@ -308,7 +310,8 @@ def two_sided_notes(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
 class UpgradeQuestion(msgspec.Struct, frozen=True):
     """A node before an upgrade.
 
-    `files` are its kubelet's checkpoints; None if admitting the pods should write them.
+    `files` are its kubelet's checkpoints; None if admitting the pods should write them. `flags` are
+    in the form ``--name=value``; `config` also has the fields that they set.
     """
 
     machine: MachineInfo
@@ -317,6 +320,7 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
     after: str
     devices: tuple[messages.DeviceResource, ...] = ()
     files: Files | None = None
+    flags: tuple[str, ...] = ()
 
 
 def upgrade(
@@ -357,18 +361,24 @@ def _play(
 ) -> Upgrade:
     """Simulates an upgrade with kubelets that do not have these defects."""
     node = _Node(kubelet, question, scratch)
+    flag_names = {(one.partition("=")[0],) for one in question.flags}
     before, after, config = question.before, question.after, question.config
     old, new = (
-        configuration_check.judge(Question(question.machine, config, release, exceptions=without))
+        configuration_check.judge(
+            Question(question.machine, config, release, exceptions=without, flags=question.flags)
+        )
         for release in (before, after)
     )
     given = question.files
     known = {pod.manifest["metadata"]["uid"] for pod in pods}
     unknown = [uid for uid in holders(given or {}) if uid not in known]
     stay = pods if given is not None else ()
+    refused_flag = next((one for one in old.findings if one.path[0:1] in flag_names), None)
     today = node.start(before, config, given or {}, stay)
+    if refused_flag:
+        today = messages.StartRefused("config", refused_flag.message)
     running = today is None
-    if not running and old.fixed_config != config:
+    if not running and (refused_flag or old.fixed_config != config):
         running = node.start(before, old.fixed_config, given or {}, stay) is None
     held: dict[str, Held] = {}
     left = drained = given or {}

@@ -1,0 +1,1 @@
+"""The formats of files that people who run nodes have."""
