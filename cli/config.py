@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import discover_machine, profile_option
+from numaproof.cli.machine_names import node_machine_option, read_machine
 from numaproof.cli.targets import release_option
-from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option
+from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option, machine_for
 from numaproof.protocol import codec
 from numaproof.reports.json_output import ConfigurationProblem
 
@@ -38,11 +38,19 @@ def config() -> None:
 
 @config.command()
 @click.argument("file", type=USER_FILE)
-@profile_option
+@node_machine_option
 @release_option
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_json: bool) -> int:
+def check(
+    file: UserFile,
+    machine: str,
+    assume: tuple[tuple[str, int], ...],
+    kubernetes: str,
+    *,
+    lenient: bool,
+    as_json: bool,
+) -> int:
     """Report why the kubelet would not start with FILE, and which settings to reconsider.
 
     Warnings point out settings that have no effect or are harmful on the machine. Exit codes: 0 the
@@ -60,9 +68,9 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     document = found.document
     for note in found.notes:
         click.echo(note, err=True)
-    info = discover_machine(machine, kubernetes)
+    described = machine_for(found.settings, read_machine(machine, kubernetes, assume))
     try:
-        question = Question(info, found.settings, kubernetes)
+        question = Question(described.machine, found.settings, kubernetes)
         verdict = configuration_check.judge(question)
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
@@ -75,7 +83,7 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
         *(_defect_warning(document, one) for one in shaped),
     ]
     if as_json:
-        click.echo(codec.encode(problems))
+        click.echo(codec.encode([*problems, *map(_assumption, described.lines)]))
     else:
         for one in problems:
             click.echo(encodable(_line(document.file, one), sys.stdout))
@@ -92,6 +100,12 @@ def _of_field(
         message=error.message + consequence,
         fix=error.fix,
         section="",
+    )
+
+
+def _assumption(line: str) -> ConfigurationProblem:
+    return ConfigurationProblem(
+        severity="warning", field="", line=0, message=line, fix="", section=""
     )
 
 

@@ -9,7 +9,7 @@ import click
 
 from numaproof.cli import user_files
 from numaproof.cli.choice import IntRange
-from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
+from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
@@ -57,6 +57,7 @@ SOME_REFUSED = 1
 def simulate(
     *,
     machine: str,
+    assume: tuple[tuple[str, int], ...],
     config: user_files.UserFile,
     devices: tuple[str, ...],
     replicas: int | None,
@@ -107,12 +108,14 @@ def simulate(
     for note in asked.notes:
         click.echo(note, err=True)
     user_files.require_pods(asked, files)
-    info = discover_machine(machine, kubernetes)
-    plugins = given_devices.read(devices, info)
-    question = Question(info, settings.settings, kubernetes, baseline == "documented", plugins)
+    described = user_files.machine_for(settings.settings, read_machine(machine, kubernetes, assume))
+    plugins = given_devices.read(devices, described.machine)
+    question = Question(
+        described.machine, settings.settings, kubernetes, baseline == "documented", plugins
+    )
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
-            notes = (*settings.notes, *asked.notes)
+            notes = (*described.lines, *settings.notes, *asked.notes)
             found = run(question, asked.pods, folder, notes=notes, explain_all=explain)
         except CannotAnswerError:
             configuration_check.judge(question)  # raises the same error with the field

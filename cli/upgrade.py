@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from numaproof.cli import user_files
-from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
+from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.targets import open_target, program_option, release_choice, timeout_option
 from numaproof.protocol import codec
 
@@ -69,6 +70,7 @@ def upgrade(
     before: str,
     after: str,
     machine: str,
+    assume: tuple[tuple[str, int], ...],
     config: user_files.UserFile | None,
     state: Path | None,
     files: tuple[user_files.UserFile, ...],
@@ -106,7 +108,10 @@ def upgrade(
     if files:
         user_files.require_pods(found, files)
     document = settings.document if settings else None
-    info = discover_machine(machine, before)
+    described = user_files.machine_for(
+        settings.settings if settings else {}, read_machine(machine, before, assume)
+    )
+    info = described.machine
     question = UpgradeQuestion(
         machine=info,
         config=settings.settings if settings else {},
@@ -124,7 +129,7 @@ def upgrade(
     for note in found.notes:
         click.echo(note, err=True)
     if as_json:
-        click.echo(codec.encode(answer))
+        click.echo(codec.encode(replace(answer, notes=described.lines)))
     else:
         setting = Setting(machine, document, pods=bool(files), state=state is not None)
         show(upgrade_lines(answer, setting))

@@ -6,13 +6,14 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numaproof.formats.machines.description import MachineText
     from numaproof.inputs.documents import Document, DocumentError
     from numaproof.simulation import pods
     from numaproof.simulation.documents import ConfigurationFile
@@ -129,6 +130,20 @@ def read_node(
         settings = read_configuration(config, releases, lenient=lenient) if config else None
     documents.refuse(errors)
     return settings, found
+
+
+def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
+    """Checks that a machine's description is enough for a configuration, and prints its gaps.
+
+    Raises:
+        DocumentError: the configuration depends on something that the description doesn't say.
+    """
+    from numaproof.formats.machines.needs import require_enough
+
+    require_enough(machine, config)
+    for line in machine.lines:
+        click.echo(line, err=True)
+    return machine
 
 
 def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:

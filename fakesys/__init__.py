@@ -5,7 +5,7 @@ can be written to pyfakefs, a directory or a tar file. `capture` creates a profi
 machine or a tree (`open_tree`).
 """
 
-from numaproof.fakesys.archive import TreeError, open_tree
+from numaproof.fakesys.archive import TreeError, is_archive, open_tree
 from numaproof.fakesys.capture import capture
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
@@ -40,6 +40,7 @@ __all__ = [
     "capture",
     "check_profile",
     "dump_profile",
+    "is_archive",
     "lay_out",
     "load",
     "load_profile",

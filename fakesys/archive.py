@@ -180,6 +180,11 @@ _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[Any]]] = {
 """How to open an archive, by the suffix of its name."""
 
 
+def is_archive(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file's name is that of an archive."""
+    return Path(path).name.endswith(tuple(_OPENERS))
+
+
 @contextmanager
 def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a directory with the tree's ``sys`` and ``proc``, valid within the context.

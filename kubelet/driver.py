@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.kubelet import cpusets, last_words, machine_log, pod_resources, pods, settings
+from numaproof.formats.machines import kubelet_log
+from numaproof.kubelet import cpusets, last_words, pod_resources, pods, settings
 from numaproof.kubelet.api_server import ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
@@ -163,7 +164,7 @@ class Driver:
                 self._housekeepings[message] += 1
             case message if message.endswith(_SKIPPED):
                 self._passes[values.get("pod", "")] += 1
-            case message if message.startswith(machine_log.LINE):
+            case message if message.startswith(kubelet_log.LINE):
                 self._machine_line = message
         self._change.set()
 
@@ -279,7 +280,7 @@ class Driver:
 
     async def _started(self) -> messages.Started:
         free, memory = await pod_resources.allocatable(self._state.pod_resources)
-        every = Facts(machine_log.parse(self._machine_line)).all
+        every = Facts(kubelet_log.parse(self._machine_line)).all
         cpus = messages.StartedCPUs(every, free)
         tells_config = "effective-configuration" in self._tell
         return messages.Started(cpus, memory, await in_force() if tells_config else None)
@@ -304,7 +305,7 @@ class Driver:
         except KubeletExitedError as error:
             return self._refused(str(error))
         await self._stop_kubelet()
-        return machine_log.parse(self._machine_line)
+        return kubelet_log.parse(self._machine_line)
 
     # Pods
 

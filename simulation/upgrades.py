@@ -261,6 +261,7 @@ class Upgrade(msgspec.Struct, frozen=True):
         staying: the outcome if the pods stay on the node.
         after_drain: the outcome if the node is drained first.
         warnings: the effects of named defects of either kubelet; empty if a program answered.
+        notes: what was assumed about the machine, a sentence each.
     """
 
     before: str
@@ -275,6 +276,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     staying: Outcome
     after_drain: Outcome
     warnings: tuple[DefectNote, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def attention(self) -> bool:

@@ -20,9 +20,10 @@ LAYERS = {
     "fixtures": (),
     "inputs": (),
     "fakesys": ("workdir", "fixtures", "inputs"),
+    "formats": ("protocol", "workdir", "reference", "inputs", "fakesys"),
     "conformance": ("protocol", "workdir", "reference", "fixtures", "inputs", "fakesys"),
-    "simulation": ("protocol", "workdir", "reference", "inputs", "fakesys"),
-    "kubelet": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
+    "simulation": ("protocol", "workdir", "reference", "inputs", "fakesys", "formats"),
+    "kubelet": ("protocol", "workdir", "reference", "inputs", "fakesys", "formats", "conformance"),
     "campaign": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
     "reports": ("protocol", "workdir", "inputs"),
 }

@@ -19,12 +19,12 @@ from numaproof.conformance.selection.needs import FeatureRow
 from numaproof.protocol.campaign import CampaignSummary
 from numaproof.protocol.diagnosis import Diagnosis, KubeletDiagnosis
 from numaproof.protocol.events import AnyEvent
-from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.schemas import SETS
 from numaproof.reports.board.json_output import BoardReport
 from numaproof.reports.json_output import (
     CaseRow,
     ConfigurationProblem,
+    DiscoveredMachine,
     ProfileRow,
     RunReport,
 )
@@ -60,7 +60,7 @@ OUTPUTS = (
     Output("config", ("config check",), list[ConfigurationProblem]),
     Output("state", ("state check",), Judgement),
     Output("upgrade", ("upgrade",), Upgrade),
-    Output("discover", ("discover",), MachineInfo),
+    Output("discover", ("discover",), DiscoveredMachine),
     Output("profiles", ("profile list",), list[ProfileRow]),
     Output("cases", ("case list",), list[CaseRow]),
     Output("features", ("features",), list[FeatureRow]),

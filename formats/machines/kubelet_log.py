@@ -1,20 +1,56 @@
 """The machine that a kubelet discovers, as its log shows it.
 
-cAdvisor logs the machine with Go's verb ``%+v``: structures as ``{Name:value Name:value}``, lists
-as ``[value value]``, maps as ``map[key:value]``.
+cAdvisor logs the machine at a kubelet's start with Go's verb ``%+v``: structures as
+``{Name:value Name:value}``, lists as ``[value value]``, maps as ``map[key:value]``.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from numaproof.formats.machines.description import DescriptionError, MachineText
+from numaproof.formats.machines.machine_info import complete
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LINE = "Machine: "
 """How the line begins."""
 
 _TOPOLOGY = " Topology:["
+_FIELDS = {
+    "sockets": "SocketID:",
+    "hugepages": "HugePages:",
+    "distances": "Distances:",
+    "caches": "Caches:",
+}
+"""Fields of nodes and cores that earlier releases lack, by what they are about."""
+
+
+def is_log(text: str) -> bool:
+    """Returns whether a text has a line with a machine."""
+    return re.search(rf"{LINE}&?\{{.*NumCores:", text) is not None
+
+
+def read(file: str, text: str) -> MachineText:
+    """Returns the machine that a kubelet's log shows last.
+
+    Raises:
+        DescriptionError: the line is cut off.
+    """
+    line = next(one for one in reversed(text.splitlines()) if is_log(one))
+    try:
+        machine = parse(line)
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise DescriptionError(
+            "the kubelet's log has a line `Machine: {...}` that is cut off",
+            "use `journalctl -u kubelet -o cat`, or the file itself",
+        ) from None
+    nodes = line[line.rfind(_TOPOLOGY) :]
+    fields = frozenset(subject for subject, field in _FIELDS.items() if field in nodes)
+    return complete(file, "a kubelet's log", machine, fields)
 
 
 def parse(text: str) -> MachineInfo:
@@ -29,14 +65,18 @@ def parse(text: str) -> MachineInfo:
     if not 0 <= begin < end < topology:
         raise ValueError(f"this is no machine: {text[:200]}")
     value, _ = _structure(text[:end], begin)
-    nodes, _ = _value(text, topology + len(_TOPOLOGY) - 1)
+    items, _ = _value(text, topology + len(_TOPOLOGY) - 1)
+    nodes = tuple(map(_node, items))
+    # Kubelets before 1.19 don't count cores and sockets; their nodes are sockets.
     return MachineInfo(
         num_cores=int(value["NumCores"]),
-        num_physical_cores=int(value["NumPhysicalCores"]),
-        num_sockets=int(value["NumSockets"]),
+        num_physical_cores=int(
+            value.get("NumPhysicalCores", sum(len(node.cores or ()) for node in nodes))
+        ),
+        num_sockets=int(value.get("NumSockets", len(nodes))),
         memory_capacity=int(value["MemoryCapacity"]),
-        hugepages=_pages(value["HugePages"]),
-        topology=tuple(map(_node, nodes)) or None,
+        hugepages=_pages(value.get("HugePages", ())),
+        topology=nodes or None,
     )
 
 
@@ -79,32 +119,32 @@ def _node(value: dict[str, Any]) -> Node:
     return Node(
         node_id=int(value["Id"]),
         memory=int(value["Memory"]),
-        hugepages=_pages(value["HugePages"]),
-        distances=tuple(map(int, value["Distances"])) or None,
-        cores=tuple(map(_core, value["Cores"])) or None,
+        hugepages=_pages(value.get("HugePages", ())),
+        distances=tuple(map(int, value.get("Distances", ()))) or None,
+        cores=tuple(_core(core, value["Id"]) for core in value["Cores"]) or None,
         caches=_caches(value["Caches"]),
     )
 
 
-def _core(value: dict[str, Any]) -> Core:
+def _core(value: dict[str, Any], node: str) -> Core:
     return Core(
         core_id=int(value["Id"]),
         thread_ids=tuple(map(int, value["Threads"])) or None,
-        socket_id=int(value["SocketID"]),
+        socket_id=int(value.get("SocketID", node)),
         caches=_caches(value["Caches"]),
-        uncore_caches=_caches(value["UncoreCaches"]),
+        uncore_caches=_caches(value.get("UncoreCaches", ())),
     )
 
 
-def _caches(values: list[dict[str, Any]]) -> tuple[UncoreCache, ...] | None:
+def _caches(values: Iterable[dict[str, Any]]) -> tuple[UncoreCache, ...] | None:
     return (
         tuple(
-            UncoreCache(int(one["Id"]), int(one["Size"]), one["Type"], int(one["Level"]))
+            UncoreCache(int(one.get("Id", 0)), int(one["Size"]), one["Type"], int(one["Level"]))
             for one in values
         )
         or None
     )
 
 
-def _pages(values: list[dict[str, Any]]) -> tuple[HugePages, ...] | None:
+def _pages(values: Iterable[dict[str, Any]]) -> tuple[HugePages, ...] | None:
     return tuple(HugePages(int(one["PageSize"]), int(one["NumPages"])) for one in values) or None
