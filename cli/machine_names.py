@@ -155,6 +155,7 @@ def read_machine(
     from numaproof import fakesys
     from numaproof.formats.machines.description import MachineText
     from numaproof.formats.machines.reading import read
+    from numaproof.formats.machines.reports import read_report
     from numaproof.inputs import door
     from numaproof.reference.cadvisor.discovery import discover
     from numaproof.reference.deviations.releases import release
@@ -166,14 +167,18 @@ def read_machine(
         found = read(door.read(name), name, assume, no_cpu)
         if found is not None:
             return found
-    if assume:
-        raise click.UsageError(
-            f"--assume {assume[0][0]} has no effect: {name} describes the machine completely"
-        )
     if not is_bundled and (Path(name).is_dir() or fakesys.is_archive(name)):
+        if not fakesys.is_tree(name):
+            report = read_report(name, lambda text, file: read(text, file, assume, no_cpu), no_cpu)
+            if report is not None:
+                if not report.format:
+                    _refuse_assumptions(assume, name)
+                return report
+        _refuse_assumptions(assume, name)
         with fakesys.open_tree(name) as root, locate_discovery_error(name):
             tree = FolderTree.root(root, name)
             return MachineText(file=name, machine=discover(tree, no_cpu, log))
+    _refuse_assumptions(assume, name)
     profile = load_machine(name)
     generated = fakesys.TreePath.root(fakesys.build_tree(profile))
     with locate_discovery_error(name):
@@ -181,6 +186,13 @@ def read_machine(
             file=name,
             title=f"{profile.name}: {profile.title}",
             machine=discover(generated, no_cpu, log),
+        )
+
+
+def _refuse_assumptions(assume: Sequence[tuple[str, int]], name: str) -> None:
+    if assume:
+        raise click.UsageError(
+            f"--assume {assume[0][0]} has no effect: {name} describes the machine completely"
         )
 
 

@@ -94,7 +94,7 @@ def _distances(distances: Sequence[int]) -> str:
     return ", ".join(f"{count}x{value}" for value, count in sorted(Counter(distances).items()))
 
 
-_OTHER_ARCHIVES = frozenset({".zip", ".txz", ".tbz2", ".7z", ".cpio"})
+_OTHER_ARCHIVES = frozenset({".zip", ".tgz", ".txz", ".tbz2", ".7z", ".cpio"})
 
 
 @click.group(cls=SentenceGroup)

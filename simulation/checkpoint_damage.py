@@ -10,7 +10,7 @@ from numaproof.reference.checkpoints import cpu, memory
 from numaproof.reference.checkpoints.files import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numaproof.reference.checkpoints.formats import Format, TwoPartFormat
 
@@ -79,15 +79,15 @@ def damage(content: bytes, kind: str, release: str, refusal: str) -> Iterator[st
     """Yields findings about a file that a kubelet refused with this message."""
     syntax = syntax_damage(content)
     if syntax:
-        yield f"{syntax}; every release refuses such a file"
+        yield f"{syntax}; kubelets of every release refuse such a file"
         return
     releases = writer(content, kind)
     if "not found in initial containers list" in refusal:
         yield (
-            f"written by Kubernetes {releases}, which names containers by id: the kubelet migrates"
-            " it only while these containers exist"
+            "written by Kubernetes 1.17 or earlier, which names containers by id: it is migrated"
+            " only while these containers exist"
         )
-    elif _mentions(refusal, ("checkpoint is corrupted", "cannot unmarshal")):
+    elif "checkpoint is corrupted" in refusal or "cannot unmarshal" in refusal:
         if releases:
             yield (
                 f"written by Kubernetes {releases} and not changed since: Kubernetes {release} does"
@@ -95,7 +95,3 @@ def damage(content: bytes, kind: str, release: str, refusal: str) -> Iterator[st
             )
         elif "checkpoint is corrupted" in refusal:
             yield "checksum mismatch: the file was changed after the kubelet wrote it"
-
-
-def _mentions(text: str, parts: Sequence[str]) -> bool:
-    return any(part in text for part in parts)

@@ -61,7 +61,7 @@ def findings(content: bytes, kubernetes: str) -> Iterator[str]:
     """Yields what is wrong with a file for a kubelet of the release."""
     problem = _unreadable(content, kubernetes)
     if problem:
-        yield f"{problem}: the kubelet starts, but forgets which containers hold devices"
+        yield f"{problem}; the kubelet starts, but forgets which containers hold devices"
         return
     holders: dict[tuple[str, str], str] = {}
     data = json.loads(content)["Data"]

@@ -58,7 +58,7 @@ OUTPUTS = (
     Output("board", ("board",), BoardReport),
     Output("simulate", ("simulate",), CheckedSimulation),
     Output("config", ("config check",), list[ConfigurationProblem]),
-    Output("state", ("state check",), Judgement),
+    Output("state", ("state check",), Judgement | list[Judgement]),
     Output("upgrade", ("upgrade",), Upgrade),
     Output("discover", ("discover",), DiscoveredMachine),
     Output("profiles", ("profile list",), list[ProfileRow]),

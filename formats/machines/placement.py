@@ -108,7 +108,7 @@ def _with_cores(
             own = position // threads if style == _ADJACENT else position % per_node
             found.append(replace(cpu, core=core + own))
         core += per_node
-    if threads > 1:
+    if threads > 1 and assume.take("siblings") is None:
         shared = [cpu.number for cpu in found if cpu.core == found[0].core]
         gaps.append(
             Gap(

@@ -81,9 +81,8 @@ REFUSED = {
     "kind: NodeResourceTopology\nzones: []\n": "without zones of type Node",
     "kind: NodeResourceTopology\nzones: [{name: node-0}]\n": "whose zones have no cpu",
     "kind: NodeResourceTopology\nzones: [\n": "not YAML",
-    "kind: NodeResourceTopology\nmetadata:\n annotations:\n  node.koordinator.sh/cpu-topology: '{'": (
-        "is not Koordinator's"
-    ),
+    "kind: NodeResourceTopology\n"
+    "metadata: {annotations: {node.koordinator.sh/cpu-topology: '{'}}\n": "is not Koordinator's",
     "kind: Numatopology\nspec: {cpuDetail: {}}\n": "without spec.cpuDetail",
     '{"num_cores": 1, "topology": []}': "a MachineInfo without CPUs",
     '{"num_cores": "x", "topology": []}': "a MachineInfo: Expected `int`",
