@@ -410,6 +410,8 @@ class Driver:
         self._request_deletion(pod)
         await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
         del self._pods[args.uid]
+        for place in [one for one in self._last_cpusets if one[0] == args.uid]:
+            del self._last_cpusets[place]
         await self._free_stale()
         return messages.Done()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,14 +49,17 @@ class NodeState:
         return self.folder / "pod-resources"
 
     def read(self, name: str) -> dict[str, Any]:
-        """The content of a checkpoint file, of whichever format; empty if there is none."""
-        try:
-            content: dict[str, Any] = json.loads((self.folder / name).read_text())
-        except FileNotFoundError:
-            return {}
-        data = content.get("data", content.get("Data", content))
-        read: dict[str, Any] = json.loads(data) if isinstance(data, str) else data
-        return read
+        """The content of a checkpoint file, of whichever format.
+
+        Empty if there is none, or one that a kubelet that runs can only have ignored.
+        """
+        with suppress(FileNotFoundError, ValueError):
+            content = json.loads((self.folder / name).read_bytes())
+            if isinstance(content, dict):
+                data = content.get("data", content.get("Data", content))
+                read = json.loads(data) if isinstance(data, str) else data
+                return read if isinstance(read, dict) else {}
+        return {}
 
     def has_checkpoint(self, name: str) -> bool:
         """Whether there is such a file."""

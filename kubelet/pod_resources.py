@@ -34,7 +34,12 @@ async def _call(folder: Path, method: str, response: str) -> Message:
 async def allocatable(folder: Path) -> tuple[CPUSet, tuple[messages.MemoryBlock, ...]]:
     """The CPUs and the memory that can be allocated; `folder` has the kubelet's socket."""
     answer = await _call(folder, "GetAllocatableResources", "AllocatableResourcesResponse")
-    return CPUSet(answer.get("cpu_ids", [])), _blocks(answer)
+    return CPUSet(answer.get("cpu_ids", [])), tuple(sorted(_blocks(answer), key=_place))
+
+
+def _place(block: messages.MemoryBlock) -> tuple[tuple[int, ...], str]:
+    """By which blocks are sorted: a kubelet reports them in a random order."""
+    return (tuple(block.numa), block.type)
 
 
 async def disagreements(

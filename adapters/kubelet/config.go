@@ -126,18 +126,20 @@ func reserve(config *kubeletconfig.KubeletConfiguration, machine *machineInfo) (
 	if err != nil {
 		return none, err
 	}
+	// The effective configuration shows the CPUs only in a map that exists.
+	systemReserved := config.SystemReserved
 	if cpus.Size() > 0 {
 		delete(config.KubeReserved, "cpu")
-		if config.SystemReserved == nil {
-			config.SystemReserved = map[string]string{}
+		if systemReserved == nil {
+			systemReserved = map[string]string{}
 		}
-		config.SystemReserved["cpu"] = strconv.Itoa(cpus.Size())
+		systemReserved["cpu"] = strconv.Itoa(cpus.Size())
 	}
 	kube, err := resourceList(config.KubeReserved)
 	if err != nil {
 		return none, fmt.Errorf("--kube-reserved value failed to parse: %w", err)
 	}
-	system, err := resourceList(config.SystemReserved)
+	system, err := resourceList(systemReserved)
 	if err != nil {
 		return none, fmt.Errorf("--system-reserved value failed to parse: %w", err)
 	}

@@ -76,11 +76,11 @@ func (s *server) start(raw json.RawMessage) any {
 	if err != nil {
 		return refusedStart{"discovery", err.Error()}
 	}
-	inForce := configInForce(config)
 	reserved, err := reserve(config, machine)
 	if err != nil {
 		return refusedStart{"config", err.Error()}
 	}
+	inForce := configInForce(config)
 	if err := checkCPUOptions(config); err != nil {
 		return refusedStart{"config", err.Error()}
 	}

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_RUNNING = re.compile(r"goroutine \d+ \[running\]:")
+"""The head of the trace of an uncaught panic."""
+
 _PYTHON = re.compile(r'^\s*File ".*", line \d+, in (\S+)', re.MULTILINE)
 _FRAME = re.compile(r"^\s+at (?:async |new )?([\w.$<>/]+)[ (]", re.MULTILINE)
 _RUST = re.compile(r"panicked at (?:'.*', )?\S*?([\w-]+\.rs)")
@@ -35,10 +38,13 @@ def go_function(trace: str) -> str:
     """The function that panicked first, as ``package.function``; empty if there is no Go trace.
 
     Go lists the innermost call first. Each call is a line without indentation, followed by an
-    indented line.
+    indented line. ``panic`` itself is listed only if the program recovered from it.
     """
     calls = [line for line in trace.splitlines() if line and not line[0].isspace()]
-    last = max((n for n, line in enumerate(calls) if line.startswith("panic(")), default=len(calls))
+    starts = [n for n, line in enumerate(calls) if line.startswith("panic(")]
+    if not starts and trace.startswith("panic: "):
+        starts = [n for n, line in enumerate(calls) if _RUNNING.fullmatch(line)][:1]
+    last = max(starts, default=len(calls))
     for line in calls[last + 1 :]:
         if not line.startswith("runtime."):
             # The last pair of parentheses encloses the arguments; a receiver may have parentheses

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference import startup
 from numaproof.reference.config import fields, reservation
+from numaproof.reference.config.configuration import Config
 from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.options import StaticOptions
@@ -126,6 +127,12 @@ _FINE = Fraction(1, 10**5)
 )
 def reservations_are_cut_to_thousandths() -> None:
     """Truncates reservations to thousandths."""
+
+
+@seeds("CPU-RESERVE-015").around(Config, "in_force")
+def the_effective_configuration_keeps_both_quantities(rule: Any, self: Any) -> Any:
+    """Shows the quantities as they were configured."""
+    return rule(self=replace(self, named_cpus=CPUSet())) | {"reservedSystemCPUs": self.named_text}
 
 
 # Which CPUs are reserved

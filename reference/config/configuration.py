@@ -34,7 +34,8 @@ class Config:
     `named_text` are the CPUs and the text of ``reservedSystemCPUs``. `reserved_memory` contains
     pairs of a node and its quantities by memory type; `eviction_hard` maps signals to thresholds.
     Options are None if their field is missing. `reconcile_period` is a duration in Go's format;
-    `cfs_quota` means that CPU limits are enforced.
+    `cfs_quota` means that CPU limits are enforced. `has_system_reserved` is whether
+    ``systemReserved`` is set, even if it is empty.
     """
 
     cpu_policy: str
@@ -45,6 +46,7 @@ class Config:
     topology_options: Mapping[str, str] | None
     kube_reserved: Mapping[str, str]
     system_reserved: Mapping[str, str]
+    has_system_reserved: bool
     named_cpus: CPUSet
     named_text: str
     reserved_memory: MemoryReservations
@@ -53,13 +55,27 @@ class Config:
     cfs_quota: bool
     gates: Mapping[str, bool] = field(repr=False)
 
+    def reservations(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Returns the quantities reserved for Kubernetes and for the system.
+
+        ``reservedSystemCPUs`` replaces the CPUs of both.
+
+        Requirements: CPU-CONFIG-010.
+        """
+        kube, system = dict(self.kube_reserved), dict(self.system_reserved)
+        if self.named_cpus:
+            kube.pop("cpu", None)
+            system["cpu"] = str(len(self.named_cpus))
+        return kube, system
+
     def in_force(self) -> dict[str, str | bool | dict[str, str]]:
         """Returns the effective configuration with the fields of a ``KubeletConfiguration``.
 
         Omits empty maps and strings, as kubelets do.
 
-        Requirements: CPU-RECONCILE-003, CPU-RECONCILE-010.
+        Requirements: CPU-RECONCILE-003, CPU-RECONCILE-010, CPU-RESERVE-015.
         """
+        kube, system = self.reservations()
         fields: dict[str, str | bool | dict[str, str]] = {
             "cpuManagerPolicy": self.cpu_policy,
             "cpuManagerPolicyOptions": dict(self.cpu_options or {}),
@@ -69,8 +85,8 @@ class Config:
             "topologyManagerScope": self.topology_scope,
             "topologyManagerPolicyOptions": dict(self.topology_options or {}),
             "reservedSystemCPUs": self.named_text,
-            "kubeReserved": dict(self.kube_reserved),
-            "systemReserved": dict(self.system_reserved),
+            "kubeReserved": kube,
+            "systemReserved": system if self.has_system_reserved else {},
             "evictionHard": dict(self.eviction_hard),
             "cpuCFSQuota": self.cfs_quota,
         }
@@ -128,7 +144,8 @@ def load(
         topology_scope=filled["topologyManagerScope"],
         topology_options=filled["topologyManagerPolicyOptions"],
         kube_reserved=filled["kubeReserved"],
-        system_reserved=filled["systemReserved"],
+        system_reserved=filled["systemReserved"] or {},
+        has_system_reserved=filled["systemReserved"] is not None,
         named_cpus=cpulist.parse(named),
         named_text=named,
         reserved_memory=filled["reservedMemory"],
@@ -145,7 +162,6 @@ def _with_defaults(decoded_config: Mapping[str, Any]) -> Mapping[str, Any]:
         **decoded_config,
         **{name: decoded_config[name] or default for name, default in _POLICIES.items()},
         "kubeReserved": decoded_config["kubeReserved"] or {},
-        "systemReserved": decoded_config["systemReserved"] or {},
         "cpuManagerReconcilePeriod": durations.format_duration(period) if period else "10s",
         "cpuCFSQuota": True if quota is None else quota,
         "reservedMemory": fields.memory_reservations(decoded_config),

@@ -26,22 +26,19 @@ def reserved_cpus(
 ) -> Fraction:
     """Returns the total CPU reservation, in CPUs.
 
-    If ``reservedSystemCPUs`` is set, it replaces both amounts. `round_reservation` applies the
+    `round_reservation` applies the
     release's rounding to an amount.
 
     Raises:
         ConfigError: a CPU reserved by id is not online, or an amount is invalid.
 
-    Requirements: CPU-CONFIG-010, CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014.
+    Requirements: CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014.
     """
-    kube, system = dict(config.kube_reserved), dict(config.system_reserved)
-    if config.named_cpus:
-        if not config.named_cpus.issubset(online):
-            raise ConfigError(
-                f"reserved-cpus: {config.named_text} is not a subset of online-cpus: {online}"
-            )
-        kube.pop("cpu", None)
-        system["cpu"] = str(len(config.named_cpus))
+    if not config.named_cpus.issubset(online):
+        raise ConfigError(
+            f"reserved-cpus: {config.named_text} is not a subset of online-cpus: {online}"
+        )
+    kube, system = config.reservations()
     return round_reservation(cpus_of(kube, "kube")) + round_reservation(cpus_of(system, "system"))
 
 

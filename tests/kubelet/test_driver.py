@@ -147,6 +147,9 @@ def test_what_is_reconciled_is_told_once(node: Node) -> None:
     node.admit(pod("uid-next", [container("app", TWO)]))
     updates = node.call("reconcile").updates
     assert {one.uid for one in updates} == {"uid-log", "uid-next"}
+    node.remove("uid-next")
+    node.admit(pod("uid-next", [container("app", TWO)]))
+    assert "uid-next" in {one.uid for one in node.call("reconcile").updates}
 
 
 def test_a_restart_keeps_what_pods_have(node: Node) -> None:

@@ -84,6 +84,12 @@ def test_a_checkpoint_is_read_in_every_format(content: Any, tmp_path: Path) -> N
     assert NodeState(tmp_path).policy() == "static"
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"data": "[]"}', '{"data": "x"}', "\xff"])
+def test_a_file_that_a_running_kubelet_ignores_says_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / node_state.MEMORY).write_text(text, encoding="latin-1")
+    assert not NodeState(tmp_path).uids()
+
+
 def test_a_folder_without_checkpoints_says_nothing(tmp_path: Path) -> None:
     state = NodeState(tmp_path)
     assert state.uids() == set()

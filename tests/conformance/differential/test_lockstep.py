@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,8 +26,6 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numaproof.protocol.machine import MachineInfo
 
 HELLO = Reference().hello(hello_args("tests"))
@@ -87,6 +87,23 @@ def test_two_sides_that_agree_pass_despite_expectations(scenario: Scenario, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_side_that_writes_after_the_end_does_not_disturb_the_next_scenario(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    folders: list[Path] = []
+
+    class Late(InProcess):
+        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            if isinstance(args, messages.StartArgs):
+                folders.append(Path(args.state_dir))
+            return super().call(operation, args)
+
+    side = pair(Late(Reference))
+    assert play(side, scenario, tmp_path).outcome == "pass"
+    folders[0].mkdir(parents=True)
+    assert play(side, scenario, tmp_path).outcome == "pass"
+
+
 def test_the_first_difference_ends_with_both_answers_and_nodes(
     scenario: Scenario, tmp_path: Path
 ) -> None:
@@ -135,6 +152,24 @@ def test_a_broken_side_is_named_and_not_retried(scenario: Scenario, tmp_path: Pa
     played = play(pair(fault), scenario, tmp_path)
     assert played.outcome == "fault"
     assert played.message == "admit: the outcome differs\nexpected: accepted\ngot: a fault"
+
+
+def test_the_same_difference_each_time_is_not_random(scenario: Scenario, tmp_path: Path) -> None:
+    numbers = count()
+
+    def change(answer: messages.Admitted) -> messages.Admitted:
+        """The same wrong CPUs each time; devices that are never compared vary."""
+        devices = {f"d{next(numbers)}": ("0",)}
+        wrong = CPUSet.parse("7")
+        return messages.Admitted(
+            {
+                name: msgspec.structs.replace(one, cpus=wrong, devices=devices)
+                for name, one in answer.containers.items()
+            }
+        )
+
+    played = examine(pair(ChangedReference(admit=change)), scenario, tmp_path)
+    assert (played.outcome, played.chance) == ("fail", "")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,14 @@ def fault(message: str, function: str) -> messages.Fault:
     return messages.Fault(message, TRACE.replace("FUNCTION", function))
 
 
+def uncaught(message: str, function: str) -> messages.Fault:
+    """The same panic, as a process that ends with it reports it."""
+    recovered = fault(message, function)
+    _, _, calls = recovered.trace.partition("panic.go:860 +0x13a\n")
+    head = f"panic: {message}\n\ngoroutine 1 [running]:\n"
+    return messages.Fault(f"panic: {message}", head + calls)
+
+
 HANGS = Table(__file__, "hangs.yaml")
 PANICS = yaml.safe_load(Path(__file__).with_name("panics.yaml").read_bytes())
 
@@ -59,6 +67,7 @@ def test_a_panic_is_recognised_by_message_and_function(
 ) -> None:
     message, function = PANICS[name]
     assert defect_of_panic(fault(message, function), BREAKDOWNS) == name
+    assert defect_of_panic(uncaught(message, function), BREAKDOWNS) == name
     assert defect_of_panic(fault("another message", function), BREAKDOWNS) is None
     assert defect_of_panic(fault(message, f"{MANAGERS}/cpumanager.another"), BREAKDOWNS) is None
 
