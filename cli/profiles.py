@@ -137,7 +137,7 @@ def show_profile(name: str, assume: tuple[tuple[str, int], ...]) -> None:
     \b
     Examples:
       numaproof profile show dgx-spark-gb10
-      lscpu --extended > node7.txt; numaproof profile show node7.txt --assume memory=64Gi
+      numaproof profile show lscpu.txt --assume memory=64Gi
     """
     found = read_machine(name, NEWEST, assume)
     if found.title:

@@ -88,7 +88,7 @@ def check(
     return 0 if all(one.good for one in found) else TO_FIX
 
 
-def _files(named: user_files.UserFile) -> list[user_files.UserFile]:
+def _files(place: user_files.UserFile) -> list[user_files.UserFile]:
     """Returns the file, or the checkpoints in a directory.
 
     Raises:
@@ -96,12 +96,15 @@ def _files(named: user_files.UserFile) -> list[user_files.UserFile]:
     """
     from numaproof.simulation import checkpoints
 
-    folder = Path(named.name)
+    folder = Path(place.name)
     if not folder.is_dir():
-        return [named]
+        return [place]
     places = (folder, folder / checkpoints.STATE_DIR.lstrip("/"))
     found = [
-        place / name for name in checkpoints.FILES for place in places if (place / name).is_file()
+        parent / name
+        for name in checkpoints.FILES
+        for parent in places
+        if (parent / name).is_file()
     ]
     if not found:
         raise click.UsageError(

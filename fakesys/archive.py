@@ -185,8 +185,8 @@ _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[Any]]] = {
 """How to open an archive, by the suffix of its name."""
 
 
-def unpack_some(path: str | os.PathLike[str], root: Path, wanted: Callable[[str], bool]) -> None:
-    """Unpacks the regular files of an archive that are `wanted`, by name, to a directory.
+def unpack_some(path: str | os.PathLike[str], root: Path, selects: Callable[[str], bool]) -> None:
+    """Unpacks the regular files of an archive that a predicate `selects` by name, to a directory.
 
     Names that leave the root, links and special files are skipped.
 
@@ -206,7 +206,7 @@ def unpack_some(path: str | os.PathLike[str], root: Path, wanted: Callable[[str]
             size += member.size
             if count > MAX_REPORT_MEMBERS or size > MAX_REPORT_TOTAL:
                 raise TreeError(f"larger than any report: {size} bytes in {count} members")
-            if not member.isfile() or member.sparse is not None or not wanted(member.name):
+            if not member.isfile() or member.sparse is not None or not selects(member.name):
                 continue
             unpacked += member.size
             if unpacked > MAX_TOTAL:

@@ -92,7 +92,7 @@ def _discover(profile: Profile, no_cpu: str) -> MachineInfo:
         return discover(fakesys.TreePath.root(tree), no_cpu)
     except fakesys.ProfileError as error:
         raise DescriptionError(
-            f"contradicts itself: {dotted_path(error.path)}: {error.message}", error.fix
+            f"describes no machine: {dotted_path(error.path)}: {error.message}", error.fix
         ) from None
     except DiscoveryError as error:
         raise DescriptionError(str(error)) from None

@@ -74,16 +74,16 @@ class Assumptions:
 
     def __init__(self, pairs: Iterable[tuple[str, int]] = ()) -> None:
         self._values: dict[str, int] = {}
-        self._unused: set[str] = set()
+        self._leftovers: set[str] = set()
         for key, value in pairs:
             if key in self._values:
                 raise DescriptionError(f"--assume {key} is given twice", "give it once")
             self._values[key] = value
-            self._unused.add(key)
+            self._leftovers.add(key)
 
     def take(self, key: str) -> int | None:
         """Returns what is assumed for a key, which is then used; None if nothing is."""
-        self._unused.discard(key)
+        self._leftovers.discard(key)
         return self._values.get(key)
 
     def require_used(self, text: str) -> None:
@@ -92,7 +92,7 @@ class Assumptions:
         Raises:
             DescriptionError: some were not.
         """
-        for key in sorted(self._unused):
+        for key in sorted(self._leftovers):
             raise DescriptionError(
                 f"--assume {key} has no effect: {text} doesn't need it", "remove it"
             )

@@ -31,7 +31,11 @@ _FIELDS = {
 
 def is_log(text: str) -> bool:
     """Returns whether a text has a line with a machine."""
-    return re.search(rf"{LINE}&?\{{.*NumCores:", text) is not None
+    return any(map(_is_machine, text.splitlines()))
+
+
+def _is_machine(line: str) -> bool:
+    return LINE in line and "NumCores:" in line
 
 
 def read(file: str, text: str) -> MachineText:
@@ -40,10 +44,10 @@ def read(file: str, text: str) -> MachineText:
     Raises:
         DescriptionError: the line is cut off.
     """
-    line = next(one for one in reversed(text.splitlines()) if is_log(one))
+    line = next(one for one in reversed(text.splitlines()) if _is_machine(one))
     try:
         machine = parse(line)
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         raise DescriptionError(
             "the kubelet's log has a line `Machine: {...}` that is cut off",
             "use `journalctl -u kubelet -o cat`, or the file itself",

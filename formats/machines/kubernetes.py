@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from numaproof.formats.machines.description import CPU, Description, DescriptionError, Node
 from numaproof.inputs.plurals import plural
@@ -34,11 +35,10 @@ _CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
 
 def is_object(data: Any) -> bool:
     """Returns whether a document is an object of such a kind, or a list of them."""
-    return isinstance(data, dict) and (
-        data.get("kind") in _KINDS
-        or data.get("kind") in {f"{kind}List" for kind in _KINDS}
-        or (data.get("kind") == "List" and any(map(is_object, _list(data.get("items")))))
-    )
+    kind = str(data.get("kind")) if isinstance(data, dict) else ""
+    if kind == "List":
+        return any(map(is_object, _list(data.get("items"))))
+    return kind.removesuffix("List") in _KINDS
 
 
 def read(data: Mapping[str, Any]) -> Description:
@@ -56,7 +56,10 @@ def read(data: Mapping[str, Any]) -> Description:
                 _OTHER_ITEMS.format(_PLURALS.get(kind, "node")),
             )
         data = {"kind": str(data["kind"]).removesuffix("List"), **found[0]}
-    return _READERS[data["kind"]](data)
+    reader = _READERS.get(str(data["kind"]))
+    if reader is None:
+        raise DescriptionError(f"a list with an object of kind {data['kind']}")
+    return reader(data)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -204,39 +207,47 @@ def _costs(zones: Mapping[int, Mapping[str, Any]]) -> tuple[tuple[int, ...], ...
     return tuple(rows)
 
 
+class _Place(msgspec.Struct, frozen=True):
+    """A CPU in Koordinator's annotation, or, without an id, in Volcano's object."""
+
+    id: int = 0
+    node: int = 0
+    socket: int = 0
+    core: int = 0
+    numa: int = 0
+
+
+class _CPUTopology(msgspec.Struct, frozen=True):
+    detail: tuple[_Place, ...] = ()
+
+
 def _koordinator_cpus(data: Mapping[str, Any]) -> Iterator[CPU]:
     annotations = _mapping(_mapping(data.get("metadata")).get("annotations"))
     text = annotations.get(_CPU_TOPOLOGY)
     if text is None:
         return
     try:
-        detail = _list(_mapping(json.loads(text)).get("detail"))
-        for one in detail:
-            yield CPU(number=one["id"], node=one["node"], socket=one["socket"], core=one["core"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        for one in msgspec.json.decode(str(text), type=_CPUTopology).detail:
+            yield CPU(number=one.id, node=one.node, socket=one.socket, core=one.core)
+    except (msgspec.MsgspecError, RecursionError):
         raise DescriptionError(f"the annotation {_CPU_TOPOLOGY} is not Koordinator's") from None
 
 
 def _numatopology(data: Mapping[str, Any]) -> Description:
     detail = _mapping(_mapping(data.get("spec")).get("cpuDetail"))
     try:
-        cpus = tuple(
-            CPU(
-                number=int(cpu),
-                node=place.get("numa", 0),
-                socket=place.get("socket", 0),
-                core=place.get("core", 0),
-            )
-            for cpu, place in detail.items()
-        )
-    except (ValueError, AttributeError):
-        cpus = ()
-    if not cpus:
+        places = msgspec.convert(detail, dict[int, _Place], strict=False)
+    except msgspec.ValidationError as error:
+        raise DescriptionError(f"spec.cpuDetail: {error}") from None
+    if not places:
         raise DescriptionError("a Numatopology without spec.cpuDetail")
     return Description(
         format="a Numatopology",
-        cpus=cpus,
-        nodes=tuple(Node(number=node) for node in sorted({cpu.node or 0 for cpu in cpus})),
+        cpus=tuple(
+            CPU(number=cpu, node=place.numa, socket=place.socket, core=place.core)
+            for cpu, place in places.items()
+        ),
+        nodes=tuple(Node(number=node) for node in sorted({one.numa for one in places.values()})),
     )
 
 

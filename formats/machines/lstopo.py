@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _AGAIN = "save the output of `lstopo --of xml`"
 _MAX_DEPTH = 100
+_MAX_OBJECTS = 50_000
+_HEAD = 1 << 16
 _CACHES = re.compile(r"(?:L([1-5])(i?)|)Cache")
 _WITH_IDS = frozenset({"x86_64", "i686", ""})
 _TYPES = ("Unified", "Data", "Instruction")
@@ -67,6 +69,8 @@ class _Reader:
             raise DescriptionError(f"nested deeper than {_MAX_DEPTH} levels", _AGAIN)
         found = None
         if name == "object" and "type" in attributes:
+            if len(self.objects) == _MAX_OBJECTS:
+                raise DescriptionError(f"more than {_MAX_OBJECTS} objects", _AGAIN)
             found = _Object(attributes)
             self.objects.append(found)
         elif name == "page_type":
@@ -106,7 +110,7 @@ def _real(text: str) -> float:
 
 def is_lstopo(text: str) -> bool:
     """Returns whether a text looks like the XML of lstopo."""
-    return re.search(r"<topology\b[^>]*>\s*<object\b", text) is not None
+    return re.search(r"<topology\b[^>]*>\s*<object\b", text[:_HEAD]) is not None
 
 
 def read(text: str) -> Description:
@@ -115,7 +119,7 @@ def read(text: str) -> Description:
     Raises:
         DescriptionError: it is not XML, defines entities, or has no CPUs.
     """
-    reader = _parsed(text)
+    reader = _parse(text)
     machine = reader.objects[0]
     pus = {cpu.bit_length() - 1 for one in reader.objects if one.kind == "PU" and (cpu := one.cpus)}
     if not pus:
@@ -163,7 +167,7 @@ def read(text: str) -> Description:
     )
 
 
-def _parsed(text: str) -> _Reader:
+def _parse(text: str) -> _Reader:
     reader = _Reader()
     parser = expat.ParserCreate()
     parser.StartElementHandler = reader.start
@@ -192,9 +196,9 @@ def _members(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def _index(one: _Object, position: int) -> int:
-    found = one.number("os_index")
-    return position if found is None or one.kind == "Machine" else found
+def _index(item: _Object, position: int) -> int:
+    found = item.number("os_index")
+    return position if found is None or item.kind == "Machine" else found
 
 
 def _node(number: int, node: _Object) -> Node:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from numaproof.formats.machines.assumptions import SIBLINGS
+from numaproof.formats.machines.assumptions import MAX_COUNT, SIBLINGS
 from numaproof.formats.machines.description import CPU, DescriptionError, Gap
 from numaproof.inputs.plurals import plural
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from numaproof.formats.machines.assumptions import Assumptions
     from numaproof.formats.machines.description import Description
+
+MAX_NODES = 1024
 
 _ADJACENT = SIBLINGS.index("adjacent")
 
@@ -36,9 +38,11 @@ def place(
     """
     gaps: list[Gap] = []
     nodes = _nodes(text, assume, gaps)
+    if len(nodes) > MAX_NODES:
+        raise DescriptionError(f"more than {MAX_NODES} NUMA nodes, which Linux doesn't support")
     online = [cpu for cpu in text.cpus if cpu.online]
     if not text.cpus:
-        online = _numbered(text, nodes, assume, gaps)
+        online = _number(text, nodes, assume, gaps)
     elif any(cpu.core is None for cpu in online):
         online = _with_cores(text, online, assume, gaps)
     if nodes and any(cpu.node is None for cpu in online):
@@ -60,7 +64,7 @@ def _nodes(text: Description, assume: Assumptions, gaps: list[Gap]) -> tuple[int
     return tuple(range(count))
 
 
-def _numbered(
+def _number(
     text: Description, nodes: tuple[int, ...], assume: Assumptions, gaps: list[Gap]
 ) -> list[CPU]:
     """Numbers CPUs whose numbers the text doesn't say, node by node."""
@@ -68,8 +72,8 @@ def _numbered(
         node.number: node.cpus for node in text.nodes or () if node.cpus is not None
     } or {None: text.cpu_count or 0}
     total = sum(counts.values())
-    if not total:
-        raise DescriptionError("no CPUs", "expected a machine with CPUs")
+    if not 0 < total <= MAX_COUNT:
+        raise DescriptionError(f"{total} CPUs; expected 1 to {MAX_COUNT}")
     threads, style = _threads(text, [], assume, gaps)
     if any(count % threads for count in counts.values()):
         raise DescriptionError(f"{total} CPUs don't form cores of {threads} threads")

@@ -57,6 +57,8 @@ def read(
         return _read(content, file, Assumptions(assume), no_cpu)
     except DescriptionError as error:
         raise DocumentError(file, error.line, "", str(error), error.fix) from None
+    except RecursionError:
+        raise DocumentError(file, 0, "", "is nested too deeply", "flatten it") from None
 
 
 def _read(content: bytes, file: str, assume: Assumptions, no_cpu: str) -> MachineText | None:

@@ -56,20 +56,20 @@ class _Source(NamedTuple):
 
 
 def read_report(
-    name: str, read_text: Callable[[bytes, str], MachineText | None], no_cpu: str
+    name: str, read_machine: Callable[[bytes, str], MachineText | None], no_cpu: str
 ) -> MachineText | None:
     """Reads the only machine of a report; None if it has none.
 
     Args:
         name: the directory or tar file.
-        read_text: reads a text, given the name to use in messages.
+        read_machine: reads a text, given the name to use in messages.
         no_cpu: the release's error for a machine without CPUs.
 
     Raises:
         DocumentError: the report has several machines, or its only sources are unusable.
         TreeError: the tar file can't be read.
     """
-    with _unpacked(name) as root:
+    with _unpack(name) as root:
         sources = list(_sources(root))
         machines = sorted({source.machine for source in sources})
         if len(machines) > 1:
@@ -80,7 +80,7 @@ def read_report(
         for source in sorted(sources, key=lambda source: source.rank):
             where = source.path.relative_to(root)
             try:
-                found = _read(source, f"{name}: {where}", read_text, no_cpu)
+                found = _read(source, f"{name}: {where}", read_machine, no_cpu)
             except DocumentError as error:
                 errors.append(error)
             else:
@@ -95,7 +95,7 @@ def read_report(
 def _read(
     source: _Source,
     name: str,
-    read_text: Callable[[bytes, str], MachineText | None],
+    read_machine: Callable[[bytes, str], MachineText | None],
     no_cpu: str,
 ) -> MachineText | None:
     if source.rank == 0:
@@ -106,12 +106,12 @@ def _read(
         has_cpus = any(node.cores for node in machine.topology or ())
         return MachineText(file=name, machine=machine) if has_cpus else None
     if source.rank == 1:
-        return read_report(str(source.path), read_text, no_cpu)
-    return read_text(door.read(source.path, name=name), name)
+        return read_report(str(source.path), read_machine, no_cpu)
+    return read_machine(door.read(source.path, name=name), name)
 
 
 @contextmanager
-def _unpacked(name: str) -> Iterator[Path]:
+def _unpack(name: str) -> Iterator[Path]:
     """Yields a directory with the files of a report, whose nodes have their CPUs."""
     if Path(name).is_dir():
         yield Path(name)

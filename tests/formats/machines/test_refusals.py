@@ -84,6 +84,14 @@ REFUSED = {
     "kind: NodeResourceTopology\n"
     "metadata: {annotations: {node.koordinator.sh/cpu-topology: '{'}}\n": "is not Koordinator's",
     "kind: Numatopology\nspec: {cpuDetail: {}}\n": "without spec.cpuDetail",
+    "kind: NodeList\nitems: [{kind: Pod}]\n": "an object of kind Pod",
+    "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1000000000 CPUs; expected 1 to 8192",
+    "kind: Node\nstatus: {capacity: {cpu: -1}}\n": "-1 CPUs",
+    "kind: Node\nstatus: {capacity: {cpu: 1, memory: -1Gi}}\n": "describes no machine: ",
+    "kind: Numatopology\nspec: {cpuDetail: {x: {}}}\n": "spec.cpuDetail: ",
+    NUMACTL.replace("2 3", "9999"): "describes no machine: cpus[0].cpus: 9999 is too large",
+    '{"cpus": [], "lscpu": ' + "[" * 500 + "]" * 500 + "}": "without CPUs",
+    '{"lscpu": ' + '[{"children": ' * 400 + "[]" + "}]" * 400 + "}": "",
     '{"num_cores": 1, "topology": []}': "a MachineInfo without CPUs",
     '{"num_cores": "x", "topology": []}': "a MachineInfo: Expected `int`",
     '{"num_cores": 2, "topology": [{"node_id": 0, "cores": [{"core_id": 0, "thread_ids": [1, 1]}]}]'
