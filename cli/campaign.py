@@ -144,6 +144,10 @@ _CASES_PER_UNIT = 200
 _SEEDS_PER_UNIT = 50
 """With these sizes, a unit takes about a second against the reference."""
 
+_CASES_PER_KUBELET_UNIT = 10
+_SEEDS_PER_KUBELET_UNIT = 2
+"""With these sizes, a unit takes about a minute against a kubelet."""
+
 
 @click.command()
 @targets.program_option(
@@ -176,14 +180,14 @@ _SEEDS_PER_UNIT = 50
 @click.option(
     "--cases-per-unit",
     type=IntRange(1),
-    default=_CASES_PER_UNIT,
-    help=f"Number of cases per unit of work (default: {_CASES_PER_UNIT}).",
+    help=f"Number of cases per unit of work (default: {_CASES_PER_UNIT}, or"
+    f" {_CASES_PER_KUBELET_UNIT} with --kubelet).",
 )
 @click.option(
     "--seeds-per-unit",
     type=IntRange(1),
-    default=_SEEDS_PER_UNIT,
-    help=f"Number of scenarios per unit of work (default: {_SEEDS_PER_UNIT}).",
+    help=f"Number of scenarios per unit of work (default: {_SEEDS_PER_UNIT}, or"
+    f" {_SEEDS_PER_KUBELET_UNIT} with --kubelet).",
 )
 @click.option(
     "--shrink",
@@ -210,8 +214,8 @@ def campaign(
     machine_names: Iterable[str],
     seeds: range,
     no_seeds: bool,
-    cases_per_unit: int,
-    seeds_per_unit: int,
+    cases_per_unit: int | None,
+    seeds_per_unit: int | None,
     shrinks: int,
     failure_options: KnownFailureOptions,
     fresh: bool,
@@ -235,6 +239,7 @@ def campaign(
     from numaproof.campaign.planning import CampaignSpec
     from numaproof.cli.metadata import VERSION
     from numaproof.conformance.cases import loading
+    from numaproof.conformance.execution import kubelet_command
     from numaproof.conformance.fuzzing.exploration import FOUND
     from numaproof.protocol.campaign import Seeds
     from numaproof.reports.campaign import clear_summary
@@ -245,14 +250,18 @@ def campaign(
         raise click.UsageError("--no-cases contradicts --select and --exclude; remove one of them")
     cases = loading.bundled_cases()
     with scratch_folder() as trees:
+        opened = _targets(releases, timeout=timeout, **target)
+        sizes = _CASES_PER_UNIT, _SEEDS_PER_UNIT
+        if kubelet_command.options(opened[0].command):
+            sizes = _CASES_PER_KUBELET_UNIT, _SEEDS_PER_KUBELET_UNIT
         spec = CampaignSpec(
-            targets=_targets(releases, timeout=timeout, **target),
+            targets=opened,
             cases=cases,
             machines=tuple(named_machines(machine_names, trees)),
             selected_cases=() if no_cases else selection(select, exclude, cases).of(cases),
             seeds=Seeds(0, 0) if no_seeds else Seeds(seeds.start, seeds.stop),
-            cases_per_unit=cases_per_unit,
-            seeds_per_unit=seeds_per_unit,
+            cases_per_unit=cases_per_unit or sizes[0],
+            seeds_per_unit=seeds_per_unit or sizes[1],
             shrinks=shrinks,
             timeout=timeout,
             numaproof=VERSION,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, product
@@ -13,10 +14,11 @@ import click
 
 from numaproof.cli import targets
 from numaproof.cli.choice import Choice, IntRange
-from numaproof.cli.harness import out_options, run_harness
+from numaproof.cli.harness import host_of, out_options, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
+from numaproof.conformance.execution import kubelet_command
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
     from numaproof.protocol.events import AnyEvent
+    from numaproof.protocol.messages import Hello
 
 _CASES = (".yaml", ".yml")
 _DEFAULT_EXAMPLES = 200
@@ -178,15 +181,20 @@ class _Sides:
         """Returns the options that open both sides again."""
         asked = (("--kubernetes", "kubernetes"), ("--level", "level"), ("--baseline", "baseline"))
         named = (
-            *(("--left", command) for command in self.left),
-            *(("--right", command) for command in self.right),
+            *_program_options("--left", "--kubelet", self.left),
+            *_program_options("--right", "--right-kubelet", self.right),
             *((option, self.target[name]) for option, name in asked),
         )
-        return tuple(word for name, value in named if value for word in (name, value))
+        given = dict.fromkeys((name, value) for name, value in named if value)
+        return tuple(word for both in given for word in both)
 
     @contextmanager
-    def pair(self, right: Target) -> Iterator[Pair]:
-        """Opens the left side and pairs it with the right side."""
+    def pair(self, right: Target) -> Iterator[tuple[Pair, Target]]:
+        """Opens the left side and pairs it with the right side; also yields the left side.
+
+        Raises:
+            click.UsageError: the sides have nothing to compare.
+        """
         from numaproof.conformance.differential.diff import (
             shared_capabilities,
             shared_optional_fields,
@@ -194,18 +202,45 @@ class _Sides:
         from numaproof.conformance.differential.lockstep import Pair
         from numaproof.conformance.execution.run import reference
 
-        own = {"kubernetes": right.kubernetes, "baseline": right.baseline}
+        own = {"kubernetes": None, "baseline": right.baseline}
         with targets.open_target(self.left, **self.target | own) as left:
+            release = self._release(left.hello, right)
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(
                     "one side claims only level invariants, where answers are not compared;"
                     " check that side with `numaproof check`"
                 )
-            capabilities = shared_capabilities(left.hello, right.hello, right.kubernetes)
+            capabilities = shared_capabilities(left.hello, right.hello, release)
             sides = reference if right.baseline == "either" and not self.left else None
             tell = shared_optional_fields(capabilities)
-            yield Pair(left.implementation, right.implementation, capabilities, level, sides, tell)
+            programs = left.implementation, right.implementation
+            yield Pair(*programs, capabilities, level, sides, tell), left
+
+    def _release(self, left: Hello, right: Target) -> str:
+        """The requested release, or else the newest that both sides claim."""
+        wanted = self.target["kubernetes"]
+        both = [one for one in RELEASES if one in left.kubernetes and one in right.hello.kubernetes]
+        if wanted in both or (both and not wanted):
+            return wanted or (right.kubernetes if right.kubernetes in both else both[-1])
+        claims = " and ".join(
+            f"{one.name} {one.version} claims {', '.join(one.kubernetes)}"
+            for one in (left, right.hello)
+        )
+        fix = "compare programs of the same release"
+        if all(map(kubelet_command.options, map(shlex.split, (*self.left, *self.right)))):
+            fix = f"to check both as one release, add --kubernetes {right.kubernetes}"
+        raise click.UsageError(f"no common release: {claims}; {fix}")
+
+
+def _program_options(
+    program: str, kubelet: str, commands: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yields the options for one side's programs, which may be kubelets."""
+    for command in commands:
+        words = kubelet_command.options(shlex.split(command))
+        yield (kubelet, words[1]) if words else (program, command)
+        yield from zip(words[2::2], words[3::2], strict=True)
 
 
 @dataclass(frozen=True)
@@ -253,9 +288,17 @@ def _events(
     from numaproof.conformance.differential.diff import case_scenarios, differences, tree_scenarios
     from numaproof.workdir.scratch import scratch_folder
 
-    with sides.pair(harness_run.target) as pair, scratch_folder() as trees:
-        # Report the level at which answers are compared.
-        told = replace(harness_run, target=replace(harness_run.target, level=pair.level))
+    with sides.pair(harness_run.target) as (pair, left), scratch_folder() as trees:
+        # Report the release and the level at which answers are compared.
+        target = replace(
+            harness_run.target, level=pair.level, kubernetes=pair.capabilities.kubernetes
+        )
+        told = replace(
+            harness_run,
+            target=target,
+            left=left.hello,
+            host=harness_run.host or host_of(left.command),
+        )
         if what.cases or what.trees:
             machines = named_machines(what.machines, trees)
             of_cases = list(case_scenarios(what.cases, machines, pair.capabilities.kubernetes))

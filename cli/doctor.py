@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from numaproof.cli.targets import Duration, kubelet_argument_option, start_hint
+from numaproof.cli.targets import Duration, kubelet_argument_option, release_choice, start_hint
 from numaproof.protocol import codec
 from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
 
@@ -32,12 +33,14 @@ from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
     help="Kubelet binary to try instead of a program.",
 )
 @kubelet_argument_option
+@release_choice(help="Kubernetes release to try the kubelet as (default: its own).")
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def doctor(
     command: tuple[str, ...],
     timeout: float,
     kubelet: str | None,
     kubelet_arguments: tuple[str, ...],
+    kubernetes: str | None,
     *,
     as_json: bool,
 ) -> int:
@@ -56,7 +59,11 @@ def doctor(
     if kubelet is not None:
         if command:
             raise click.UsageError("CMD and --kubelet exclude each other; remove one")
-        return _try_kubelet(kubelet, kubelet_arguments, timeout, as_json=as_json)
+        options = _KubeletOptions(kubelet, kubelet_arguments, kubernetes)
+        return _try_kubelet(options, timeout, as_json=as_json)
+    for name, value in (("kubelet-arg", kubelet_arguments), ("kubernetes", kubernetes)):
+        if value:
+            raise click.UsageError(f"--{name} needs --kubelet; add it or remove the option")
     if not command:
         raise click.UsageError("nothing to check: give a program's command, or --kubelet PATH")
     from numaproof.cli.metadata import VERSION
@@ -81,8 +88,26 @@ def doctor(
     return 0 if diagnosis.healthy else 1
 
 
-def _try_kubelet(path: str, arguments: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
-    diagnosis = _diagnose_kubelet(path, arguments, timeout)
+@dataclass(frozen=True)
+class _KubeletOptions:
+    """A kubelet's path, its further arguments, and the release to try it as; None for its own."""
+
+    path: str
+    arguments: tuple[str, ...]
+    release: str | None
+
+    def words(self) -> list[str]:
+        """The options of other commands for the same kubelet."""
+        more = [word for one in self.arguments for word in ("--kubelet-arg", one)]
+        return [
+            *("--kubelet", self.path),
+            *more,
+            *(("--kubernetes", self.release) if self.release else ()),
+        ]
+
+
+def _try_kubelet(options: _KubeletOptions, timeout: float, *, as_json: bool) -> int:
+    diagnosis = _diagnose_kubelet(options, timeout)
     if as_json:
         click.echo(codec.encode(diagnosis))
         return 0 if diagnosis.healthy else 1
@@ -91,20 +116,19 @@ def _try_kubelet(path: str, arguments: tuple[str, ...], timeout: float, *, as_js
         if one.fix:
             click.echo(f"  → {one.fix}")
     if diagnosis.healthy:
-        more = [word for one in arguments for word in ("--kubelet-arg", one)]
-        click.echo(f"\nNext: numaproof check {shlex.join(['--kubelet', path, *more, '--quick'])}")
+        click.echo(f"\nNext: numaproof check {shlex.join([*options.words(), '--quick'])}")
     return 0 if diagnosis.healthy else 1
 
 
-def _diagnose_kubelet(path: str, arguments: tuple[str, ...], timeout: float) -> KubeletDiagnosis:
+def _diagnose_kubelet(options: _KubeletOptions, timeout: float) -> KubeletDiagnosis:
     from numaproof.cli.metadata import VERSION
     from numaproof.kubelet import host
-    from numaproof.kubelet.binary import BinaryError, identify
+    from numaproof.kubelet.binary import BinaryError, build, identify
     from numaproof.workdir.scratch import scratch_folder
 
     found = host.checks()
     try:
-        kubelet = identify(Path(path).resolve())
+        kubelet = identify(Path(options.path).resolve(), options.release)
     except BinaryError as error:
         what, _, fix = str(error).partition("; ")
         found.append(HostCheck("kubelet", what, fix or "name another file"))
@@ -112,12 +136,15 @@ def _diagnose_kubelet(path: str, arguments: tuple[str, ...], timeout: float) -> 
         found.append(
             HostCheck("kubelet", f"Kubernetes {kubelet.version}, checked as {kubelet.release}")
         )
+        known = ", ".join(f"{name} {value}" for name, value in build(kubelet).items())
+        found.append(HostCheck("build", known))
     if not any(one.fix for one in found):
-        from numaproof.kubelet.trial import trial
+        from numaproof.kubelet.trial import Trial
 
         with scratch_folder() as scratch:
-            found.append(trial(kubelet, arguments, timeout, f"numaproof {VERSION}", scratch))
-    return KubeletDiagnosis(path, not any(one.fix for one in found), tuple(found))
+            trial = Trial(kubelet, options.arguments, timeout, f"numaproof {VERSION}")
+            found.append(trial.check(scratch))
+    return KubeletDiagnosis(options.path, not any(one.fix for one in found), tuple(found))
 
 
 def _words(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+from contextlib import suppress
 
 CUT_SHORT = 3
 
@@ -19,6 +20,7 @@ def run() -> None:
 
         freeze_at_exit()
         collect_seldom()
+        _keep_caches_together()
 
         main()
     except KeyboardInterrupt:
@@ -31,6 +33,14 @@ def run() -> None:
             raise
         _report_bug(error)
         sys.exit(CUT_SHORT)
+
+
+def _keep_caches_together() -> None:
+    """Moves Hypothesis's cache from the working directory to the other caches."""
+    from numaproof.workdir import cache
+
+    with suppress(RuntimeError):  # there is no home
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache.folder() / "hypothesis"))
 
 
 def _report_bug(error: Exception) -> None:

@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from numaproof.cli.outputs import REPORTS, follow
@@ -15,7 +16,7 @@ from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import NEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.execution.harness_run import HarnessRun
@@ -55,8 +56,8 @@ def run_harness(
 ) -> int:
     """Runs the harness, reports the run and returns the exit code.
 
-    Reports of an earlier run are removed first. If the program does not answer `hello`, the report
-    contains only that failure.
+    Reports of an earlier run are replaced as soon as this one begins, not if its options are wrong.
+    If the program does not answer `hello`, the report contains only that failure.
 
     Args:
         make: starts the run; called after the target is open.
@@ -81,12 +82,10 @@ def run_harness(
     )
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.requirements import load_registry
-    from numaproof.reports.files import clear_reports
     from numaproof.workdir.scratch import require_scratch
 
     began = time.monotonic()
     require_scratch()
-    clear_reports(out)
     again = command_line((*extra_options, "--out", f"{out}-again"))
     report = partial(follow, out=out, as_json=as_json, findings=findings, afterwards=afterwards)
     registry = load_registry()
@@ -105,8 +104,11 @@ def run_harness(
                 ),
                 again,
                 began=began,
+                host=host_of(opened.command),
             )
-            return report(make(harness_run), calls=calls)
+            events = make(harness_run)
+            first = next(events)
+            return report(chain((first,), events), calls=calls)
     except ImplementationFailure as failure:
         failed = FailedHandshake(
             failure=failure,
@@ -119,6 +121,17 @@ def run_harness(
             seconds=time.monotonic() - began,
         )
         return report(failed.events())
+
+
+def host_of(command: Sequence[str]) -> str:
+    """Describes the host if the program is a kubelet, which depends on it."""
+    from numaproof.conformance.execution import kubelet_command
+
+    if not kubelet_command.options(command):
+        return ""
+    from numaproof.kubelet.host import description
+
+    return description()
 
 
 def _hello_command(target: Mapping[str, Any], again: str) -> str:

@@ -19,9 +19,10 @@ from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST, RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numaproof.conformance.execution.run import Target
+    from numaproof.kubelet.binary import Kubelet
 
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -128,22 +129,29 @@ def kubelet_options(**programs: str) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         @wraps(command)
         def choose(**values: Any) -> Any:
+            from numaproof.conformance.execution import kubelet_command
+
             arguments = values.pop("kubelet_arguments")
-            if arguments and not any(values[kubelet] for kubelet in programs):
+            paths = {kubelet: values.pop(kubelet) for kubelet in programs}
+            if arguments and not any(paths.values()):
                 raise click.UsageError(
                     "--kubelet-arg needs --kubelet; add it or remove the argument"
                 )
-            for kubelet, program in programs.items():
-                path, given = values.pop(kubelet), values[program]
+            release = _only_release(values) if any(paths.values()) else None
+            chosen = {}
+            for kubelet, path in paths.items():
+                option, program = f"--{_option_name(kubelet)}", programs[kubelet]
                 if path is None:
                     continue
-                if given:
-                    options = f"--{_option_name(program)} and --{_option_name(kubelet)}"
+                if values[program]:
+                    options = f"--{_option_name(program)} and {option}"
                     raise click.UsageError(f"{options} exclude each other; remove one")
-                chosen = _kubelet_command(
-                    path, arguments, values.get("kubernetes"), f"--{_option_name(kubelet)}"
-                )
-                values[program] = (chosen,) if isinstance(given, tuple) else chosen
+                chosen[option] = find_kubelet(path, release, option)
+                command_line = shlex.join(kubelet_command.command(path, arguments, release))
+                given = values[program]
+                values[program] = (command_line,) if isinstance(given, tuple) else command_line
+            for option, binary in chosen.items():
+                _try_start(option, binary, arguments, values["timeout"])
             return command(**values)
 
         path = click.Path(exists=True, dir_okay=False)
@@ -156,9 +164,22 @@ def kubelet_options(**programs: str) -> Callable[[F], F]:
     return decorate
 
 
+def _require_arguments(
+    ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Checks that arguments leave the kubelet on the node on which it is tested."""
+    if value:
+        from numaproof.kubelet import settings
+
+        if problem := settings.conflict(value):
+            raise click.BadParameter(problem, ctx, param)
+    return value
+
+
 kubelet_argument_option = click.option(
     "--kubelet-arg",
     "kubelet_arguments",
+    callback=_require_arguments,
     metavar="FLAG",
     multiple=True,
     help="Flag to add to the kubelet's command line. Repeatable.",
@@ -169,13 +190,24 @@ def _option_name(parameter: str) -> str:
     return parameter.replace("_", "-")
 
 
-def _kubelet_command(path: str, arguments: Sequence[str], release: str | None, option: str) -> str:
-    """The command that puts a kubelet behind the protocol.
+def _only_release(options: Mapping[str, Any]) -> str | None:
+    """The release that the options name, if they name one.
+
+    Raises:
+        click.UsageError: they name several, as only those of a campaign can.
+    """
+    named = {*options.get("releases", ()), options.get("kubernetes")} - {None}
+    if len(named) > 1:
+        raise click.UsageError("a kubelet is checked as one release; give --kubernetes only once")
+    return next(iter(named), None)
+
+
+def find_kubelet(path: str, release: str | None, option: str) -> Kubelet:
+    """Identifies a kubelet, and notes if it is checked as another release than its own.
 
     Raises:
         click.ClickException: it can't run here.
     """
-    from numaproof.conformance.execution import kubelet_command
     from numaproof.kubelet import host
     from numaproof.kubelet.binary import BinaryError, identify
 
@@ -185,7 +217,34 @@ def _kubelet_command(path: str, arguments: Sequence[str], release: str | None, o
         kubelet = identify(Path(path).resolve(), release)
     except BinaryError as error:
         raise click.BadParameter(str(error), param_hint=option) from None
-    return shlex.join(kubelet_command.command(str(kubelet.path), arguments, release))
+    if not kubelet.has_own_release:
+        click.echo(
+            f"numaproof: {path} is Kubernetes {kubelet.version}; its answers are compared with"
+            f" those of {kubelet.release}",
+            err=True,
+        )
+    return kubelet
+
+
+def _try_start(option: str, kubelet: Kubelet, arguments: Sequence[str], timeout: float) -> None:
+    """Starts a kubelet once, so that one that can't run here is one error, not one for each case.
+
+    Raises:
+        click.ClickException: it did not start.
+    """
+    from numaproof.cli.metadata import VERSION
+    from numaproof.kubelet.trial import Trial, TrialError
+    from numaproof.workdir.scratch import scratch_folder
+
+    try:
+        with scratch_folder() as scratch:
+            Trial(kubelet, arguments, timeout, f"numaproof {VERSION}").start(scratch)
+    except TrialError as error:
+        said = (error.log.strip().splitlines() or [""])[-1]
+        more = f": {said}" if said and said not in str(error) else ""
+        raise click.ClickException(
+            f"{option}: {kubelet.path}: {error}{more}; {error.fix}"
+        ) from None
 
 
 timeout_option = click.option(

@@ -102,6 +102,11 @@ class _Unit:
     error: tuple[str, int, str] | None = None
 
 
+_MAX_CONFIRMED = 5
+"""The number of time-outs that are repeated; a program that always hangs would take twice as long.
+"""
+
+
 class _Player:
     """Plays cases by number in one process."""
 
@@ -109,6 +114,7 @@ class _Player:
         self._runs = runs
         self._scratch = scratch
         self._folders = (scratch / str(number) for number in count())
+        self._confirmed_count = 0
         self._again = DeterminismCheck(runs.harness_run.target, scratch / "again")
 
     def unit(self, numbers: range) -> _Unit:
@@ -133,14 +139,21 @@ class _Player:
         return self._repeat(played, one)
 
     def _repeat(self, played_case: PlayedCase, selected_case: SelectedCase) -> CaseFinished:
-        """Repeats a case and returns its final result."""
+        """Repeats a case and returns its final result.
+
+        A time-out is repeated in any case, to tell a program that hangs from a slow one.
+        """
         finished = played_case.event
         if finished.outcome == "unsupported":
             return finished
+        confirms = finished.outcome == "time-out" and self._confirmed_count < _MAX_CONFIRMED
+        times = max(self._runs.times - 1, confirms)
         scenario = Scenario(selected_case.case, selected_case.info, selected_case.machine.tree)
-        found = self._again.nondeterminism(scenario, played_case.run, self._runs.times - 1)
+        found = self._again.nondeterminism(scenario, played_case.run, times)
         if found is None:
-            return finished
+            self._confirmed_count += confirms
+            again = f"{finished.message}, not when repeated either"
+            return msgspec.structs.replace(finished, message=again) if confirms else finished
         return msgspec.structs.replace(
             finished,
             outcome=found.result.outcome,

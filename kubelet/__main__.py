@@ -6,15 +6,19 @@ import argparse
 import asyncio
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from numaproof.conformance.execution.programs.process import ending
 from numaproof.conformance.trees import NoTreeError
 from numaproof.kubelet import last_words, namespaces
-from numaproof.kubelet.binary import BinaryError, Kubelet, identify
+from numaproof.kubelet.binary import BinaryError, Kubelet, build, identify
 from numaproof.kubelet.claims import hello
 from numaproof.kubelet.driver import Driver, KubeletExitedError
 from numaproof.kubelet.machine_trees import DescribedMachines
 from numaproof.protocol import codec, messages
+from numaproof.workdir.scratch import scratch_place
 
 
 class Server:
@@ -41,41 +45,39 @@ class Server:
         try:
             return await self._call(codec.decode_args(request), request.op)
         except KubeletExitedError as error:
-            answer = last_words.refusal(str(error))
+            answer = last_words.refusal(str(error), error.code)
             if isinstance(answer, messages.Fault):
                 return answer
-            return messages.Fault(f"the kubelet exited: {answer.message}", str(error)[-20_000:])
+            what = f"the kubelet ended with {ending(error.code)}: {answer.message}"
+            return messages.Fault(what, str(error)[-last_words.MAX_TRACE :])
         except NoTreeError as error:
             return messages.Unsupported(f"this machine: {error}")
         except Exception as error:  # noqa: BLE001 - the protocol's fault
             return messages.Fault(str(error), traceback.format_exc())
 
     async def _call(self, args: messages.Args, operation: str) -> messages.Answer:
-        driver = self._driver
         match args:
             case messages.HelloArgs():
-                return hello(self._kubelet)
+                return hello(self._kubelet, build(self._kubelet))
             case messages.StartArgs() | messages.DiscoverArgs():
                 return await self._on_tree(args)
-            case messages.AdmitArgs():
-                return await driver.admit(args)
-            case messages.RemoveArgs():
-                return await driver.remove(args)
-            case messages.DevicesArgs():
-                return await driver.devices(args)
             case _:
-                return await self._on_node(operation)
+                return await self._on_node(operation, args)
 
     def _tree_of(self, args: messages.StartArgs) -> Path:
         if args.machine is None:
             raise ValueError("start needs either a machine or a root")
         return self._machines.path(args.machine, args.config)
 
-    async def _on_node(self, operation: str) -> messages.Answer:
-        calls = {"state": self._driver.state, "reconcile": self._driver.reconcile}
-        if operation in calls:
-            return await calls[operation]()
-        return messages.Unsupported(f"operation {operation}")
+    async def _on_node(self, operation: str, args: Any) -> messages.Answer:
+        if operation in ("state", "reconcile"):
+            args = ()
+        elif operation in ("admit", "remove", "end", "devices"):
+            args = (args,)
+        else:
+            return messages.Unsupported(f"operation {operation}")
+        answer: messages.Answer = await getattr(self._driver, operation)(*args)
+        return answer
 
     async def _on_tree(self, args: messages.StartArgs | messages.DiscoverArgs) -> messages.Answer:
         if args.kubernetes not in (None, self._kubelet.release):
@@ -104,12 +106,15 @@ def main() -> None:
     given = parser.parse_args()
     try:
         kubelet = identify(given.path.resolve(), given.release)
-        sys.exit(namespaces.run(lambda folder: _serve(kubelet, folder, tuple(given.arguments))))
+        # State directories and trees are where temporary files are.
+        exceptions = kubelet.path, Path(scratch_place())
+        work = partial(_serve, kubelet, tuple(given.arguments))
+        sys.exit(namespaces.run(work, *exceptions))
     except (BinaryError, namespaces.NamespaceError) as error:
         sys.exit(str(error))
 
 
-def _serve(kubelet: Kubelet, folder: Path, arguments: tuple[str, ...]) -> None:
+def _serve(kubelet: Kubelet, arguments: tuple[str, ...], folder: Path) -> None:
     (folder / "trees").mkdir()
     driver = Driver(kubelet.path, kubelet.minor, folder, arguments)
     asyncio.run(Server(driver, kubelet, folder).run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -12,14 +13,18 @@ if TYPE_CHECKING:
     from numaproof.kubelet.protobuf import Message, Schema
 
 
+class CallError(Exception):
+    """A call fails, although it is valid."""
+
+
 class Calls(grpc.GenericRpcHandler):
     """Answers unary calls, of any service.
 
     Args:
         target: the object.
         schema: the messages.
-        table: by a call's name: the method that answers it, and the kinds of its request and
-            response. All other calls are answered as unimplemented.
+        table: by a call's name: the method that answers it, which may be a coroutine, and the
+            kinds of its request and response. All other calls are answered as unimplemented.
     """
 
     def __init__(
@@ -39,11 +44,15 @@ class Calls(grpc.GenericRpcHandler):
 
         async def answer(message: Message, context: Any) -> Message:
             try:
-                made: Message = call(message)
+                made = call(message)
+                done: Message = await made if inspect.isawaitable(made) else made
             except LookupError as error:
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
                 raise
-            return made
+            except CallError as error:
+                await context.abort(grpc.StatusCode.UNKNOWN, str(error))
+                raise
+            return done
 
         return grpc.unary_unary_rpc_method_handler(
             answer,

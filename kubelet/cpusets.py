@@ -1,9 +1,10 @@
-"""Compares the CPUs and memory nodes that the runtime was told with what containers have."""
+"""Compares the CPUs, memory nodes and devices that the runtime got with what containers have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.kubelet.device_plugins import device_file
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
@@ -41,3 +42,19 @@ def disagreements(
                 f"the runtime got memory nodes {nodes} for {uid}/{name}, whose memory is on"
                 f" {pinned}"
             )
+        if own.devices is not None:
+            files = {device["host_path"] for device in one.config.get("devices", [])}
+            devices = {
+                device_file(resource, device)
+                for resource, names in own.devices.items()
+                for device in names
+            }
+            if files != devices:
+                yield (
+                    f"the runtime got devices {_listed(files)} for {uid}/{name}, which has"
+                    f" {_listed(devices)}"
+                )
+
+
+def _listed(files: set[str]) -> str:
+    return ", ".join(sorted(files)) or "none"

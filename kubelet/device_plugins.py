@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from numaproof.kubelet import sockets
-from numaproof.kubelet.calls import Calls
+from numaproof.kubelet.calls import CallError, Calls
 from numaproof.kubelet.protobuf import Message, Schema
+from numaproof.protocol.messages import PLUGIN_FAILURE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,6 +25,11 @@ SCHEMA = Schema((resources.files(__package__) / "device_plugin.proto").read_text
 KUBELET_SOCKET = "kubelet.sock"
 _VERSION = "v1beta1"
 _OPTIONS: Message = {"get_preferred_allocation_available": True}
+
+
+def device_file(resource: str, name: str) -> str:
+    """The path of a device's file, inside and outside of a container."""
+    return f"/dev/{resource}/{name}"
 
 
 @dataclass
@@ -101,8 +107,23 @@ class DevicePlugin:
         return chosen + ranked[: max(0, request.get("allocation_size", 0) - len(chosen))]
 
     def allocate(self, request: Message) -> Message:
-        """That the devices need no setup."""
-        return {"container_responses": [{} for _ in request.get("container_requests", [])]}
+        """The files in `/dev` of the allocated devices, which the runtime must get.
+
+        Raises:
+            CallError: the plugin fails to allocate.
+        """
+        if self.report.fails:
+            raise CallError(PLUGIN_FAILURE)
+        return {
+            "container_responses": [
+                {"devices": [self._spec(name) for name in one["devices_ids"]]}
+                for one in request.get("container_requests", [])
+            ]
+        }
+
+    def _spec(self, name: str) -> Message:
+        path = device_file(self.report.resource, name)
+        return {"container_path": path, "host_path": path, "permissions": "rw"}
 
     def pre_start(self, _: Message) -> Message:
         """Nothing to do before a container starts."""

@@ -41,6 +41,7 @@ _SLOW = 10.0
 
 _FIRST_SYNC = "Pod is being synced for the first time"
 _DEVICES_PROCESSED = "Processed device updates for resource"
+_SYNCED = "Processing pod event done"
 _WORKER_ENDED = "Pod has been terminated and is no longer known"
 _REMOVED = "SyncLoop REMOVE"
 _HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
@@ -48,12 +49,17 @@ _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
 _PROBE = "numaproof-probe-"
 _SKIPPED = "skipping container; ID not found in pod status"
-_PASSES = 2
-"""A pass of the reconcile loop is over when it skips a container once more."""
+_PASSES = 3
+"""A pass of the reconcile loop is over when it skips a container once more. The next pass repeats
+the updates that the runtime has refused."""
 
 
 class KubeletExitedError(Exception):
-    """The kubelet ended; the message has its last words."""
+    """The kubelet ended; the message has its last words, `code` its exit code."""
+
+    def __init__(self, log: str, code: int) -> None:
+        super().__init__(log)
+        self.code = code
 
 
 @dataclass
@@ -67,6 +73,7 @@ class BoundPod:
         is_admitted: whether the kubelet has admitted it.
         is_initialized: whether its init containers end as soon as they run. Until then they run
             on, so that the pod keeps what it was admitted with.
+        completions: the containers that have ended by themselves, for good.
     """
 
     manifest: Object
@@ -74,6 +81,7 @@ class BoundPod:
     affinity: dict[str, messages.Hint] = field(default_factory=dict)
     is_admitted: bool = False
     is_initialized: bool = False
+    completions: set[str] = field(default_factory=set)
 
     @property
     def is_decided(self) -> bool:
@@ -109,6 +117,7 @@ class Driver:
         self._pod_count = 0
         self._probes = 0
         self._plugins: dict[str, DevicePlugin] = {}
+        self._has_devices = False
         self._machine_line = ""
         self._device_updates: Counter[str] = Counter()
         self._passes: Counter[str] = Counter()
@@ -117,6 +126,7 @@ class Driver:
         self._earlier_uids: set[str] = set()
         self._leaving: set[str] = set()
         self._workers: set[str] = set()
+        self._synced_pods: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
 
@@ -152,10 +162,8 @@ class Driver:
         match line.message:
             case "Topology Affinity" if "bestHint" in values:
                 self._note_affinity(values)
-            case message if message == _FIRST_SYNC:
-                self._note_first_sync(values)
-            case message if message.startswith(_WORKER_ENDED):
-                self._workers.discard(values.get("podUID", ""))
+            case message if message in (_FIRST_SYNC, _SYNCED) or message.startswith(_WORKER_ENDED):
+                self._note_worker(message, values)
             case message if message == _DEVICES_PROCESSED:
                 self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
             case message if message == _REMOVED:
@@ -168,11 +176,17 @@ class Driver:
                 self._machine_line = message
         self._change.set()
 
-    def _note_first_sync(self, values: dict[str, str]) -> None:
+    def _note_worker(self, message: str, values: dict[str, str]) -> None:
+        """Notes what the worker of a pod has done."""
         uid = values.get("podUID", "")
-        self._workers.add(uid)
-        if uid in self._pods and values.get("updateType") == "create":
-            self._pods[uid].is_admitted = True
+        if message == _SYNCED:
+            self._synced_pods.add(uid)
+        elif message != _FIRST_SYNC:
+            self._workers.discard(uid)
+        else:
+            self._workers.add(uid)
+            if uid in self._pods and values.get("updateType") == "create":
+                self._pods[uid].is_admitted = True
 
     def _note_affinity(self, values: dict[str, str]) -> None:
         for pod in self._pods.values():
@@ -204,7 +218,7 @@ class Driver:
                 changed.cancel()
                 if ended in done and not ready():
                     self._kubelet = None
-                    raise KubeletExitedError("\n".join(kubelet.tail))
+                    raise KubeletExitedError("\n".join(kubelet.tail), ended.result())
         finally:
             ended.cancel()
 
@@ -213,15 +227,22 @@ class Driver:
     async def start(self, args: messages.StartArgs, tree: Path) -> messages.Answer:
         """Starts the kubelet on a machine's tree, with the pods that are on the node.
 
-        As after a reboot, no container runs yet: a kubelet keeps running containers even if it
-        would no longer admit their pods.
+        Unless they are `running`, no container runs yet, as after a reboot.
         """
+        running = None if args.running is None else frozenset(args.running)
+        if running is not None:
+            await self._run_apps(running)
         await self._stop_kubelet()
         self._state = NodeState(Path(args.state_dir))
-        self._clear()
+        if running is not None:
+            self._survive(running)
+        else:
+            self._reboot()
+        self._forget_process()
         self._tell = args.tell
         for pod in args.pods:
-            self._bind(pod)
+            if pod["metadata"]["uid"] not in self._pods:
+                self._bind(pod)
         held = self._api.hold("pods")
         await self._launch(args, tree)
         try:
@@ -231,16 +252,22 @@ class Driver:
             held.set()
             for bound in list(self._pods.values()):
                 await self._decided(bound)
+            if running is not None:
+                await self._until(
+                    lambda: self._admitted() <= self._synced_pods, "looked at its pods"
+                )
+                self._has_devices = self._has_devices or self._state.has_devices()
             await self._free_stale()
             answer = await self._started()
         except KubeletExitedError as error:
             await self._stop_plugins()
-            return self._refused(str(error))
+            return self._refused(error)
         return answer
 
-    def _refused(self, log: str) -> messages.StartRefused | messages.Fault:
+    def _refused(self, error: KubeletExitedError) -> messages.StartRefused | messages.Fault:
         """Why the kubelet did not start; paths are those outside of its namespace."""
-        return last_words.refusal(log.replace(str(STATE_DIR), str(self._state.folder)))
+        log = str(error).replace(str(STATE_DIR), str(self._state.folder))
+        return last_words.refusal(log, error.code)
 
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"
@@ -254,19 +281,43 @@ class Driver:
         folders = (tree, self._state.folder, self._folder)
         self._kubelet = await KubeletProcess.start(command, folders, self._on_line)
 
-    def _clear(self) -> None:
-        """Forgets what belonged to the last start."""
+    def _reboot(self) -> None:
+        """Ends and forgets everything on the node."""
         self._store.clear()
         self._runtime.clear()
         self._pods = {}
+
+    async def _run_apps(self, uids: frozenset[str]) -> None:
+        """Ends the init containers of pods, and waits until all other containers run."""
+        for uid in uids & self._pods.keys():
+            self._initialize(self._pods[uid])
+        if self._kubelet is not None:
+            await self._until(self._knows_what_runs, "started the containers")
+
+    def _survive(self, uids: frozenset[str]) -> None:
+        """Keeps the pods whose containers run on without the kubelet; all others left the node."""
+        for uid, pod in list(self._pods.items()):
+            if uid in uids:
+                self._pods[uid] = BoundPod(
+                    pod.manifest, is_initialized=True, completions=pod.completions
+                )
+            else:
+                self._store.delete("pods", *pods.place(pod.manifest))
+                del self._pods[uid]
+        self._store.delete("nodes", "", settings.NODE)
+
+    def _forget_process(self) -> None:
+        """Forgets what concerned the last kubelet process."""
         self._machine_line = ""
+        self._has_devices = False
         self._device_updates.clear()
         self._passes.clear()
         self._last_cpusets.clear()
         self._earlier_uids.clear()
         self._leaving.clear()
         self._workers.clear()
-        self._seen_requests = 0
+        self._synced_pods.clear()
+        self._seen_requests = len(self._runtime.requests)
 
     def _is_ready(self) -> bool:
         """Whether the node is ready, and all parts of the kubelet that are asked later."""
@@ -298,12 +349,13 @@ class Driver:
         folder = self._folder / "discovery"
         folder.mkdir(exist_ok=True)
         self._state = NodeState(folder)
-        self._clear()
+        self._reboot()
+        self._forget_process()
         await self._launch(messages.StartArgs({}, str(folder)), tree)
         try:
             await self._until(lambda: self._machine_line, "discovered the machine")
         except KubeletExitedError as error:
-            return self._refused(str(error))
+            return self._refused(error)
         await self._stop_kubelet()
         return kubelet_log.parse(self._machine_line)
 
@@ -338,7 +390,7 @@ class Driver:
         while (event := self._warning(pod)) is not None:
             self._store.delete("events", *pods.place(event))
         self._store.delete("pods", *pods.place(pod.manifest))
-        del self._pods[uid]
+        self._drop(uid)
         await self._free_stale()
         return answer
 
@@ -391,12 +443,13 @@ class Driver:
         }
         return created if created.keys() >= {*pods.names(self._pods[uid].manifest)} else None
 
-    def _containers(self, uid: str) -> messages.Containers:
+    def _containers(self, uid: str, *, has_devices: bool | None = None) -> messages.Containers:
+        """What a pod's containers have, with devices only if a plugin has reported."""
         pod = self._pods[uid]
         return self._state.containers(
             pod.manifest,
             pod.affinity,
-            has_devices=bool(self._plugins),
+            has_devices=self._has_devices if has_devices is None else has_devices,
             quotas=self._quotas(uid) if "quota" in self._tell else None,
         )
 
@@ -407,13 +460,64 @@ class Driver:
         pod = self._pods.get(args.uid)
         if pod is None:
             return messages.Done()
-        self._request_deletion(pod)
+        with self._runtime.holding(args.uid):
+            lost = await self._lost_while_ending(pod)
         await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
-        del self._pods[args.uid]
-        for place in [one for one in self._last_cpusets if one[0] == args.uid]:
-            del self._last_cpusets[place]
+        self._drop(args.uid)
         await self._free_stale()
+        if lost:
+            return messages.Fault(
+                f"pod {args.uid} lost its resources in {', '.join(sorted(lost))}"
+                " while its containers still ran"
+            )
         return messages.Done()
+
+    def _drop(self, uid: str) -> None:
+        """Forgets a pod that has left the node, and what the runtime was told about it."""
+        del self._pods[uid]
+        for place in [one for one in self._last_cpusets if one[0] == uid]:
+            del self._last_cpusets[place]
+
+    async def end(self, args: messages.EndArgs) -> messages.Answer:
+        """Ends a container, and waits until the kubelet has noticed.
+
+        After an init container, the next container starts. After the last app container, the pod is
+        complete, and the kubelet frees its resources although the pod still exists.
+        """
+        pod = self._pods[args.uid]
+        if not pods.ends(pod.manifest, args.container):
+            return messages.Unsupported("the end of a container that the kubelet starts again")
+        await self._until(self._knows_what_runs, "started the containers")
+        for one in list(self._runtime.running()):
+            if one.place == (args.uid, args.container):
+                pod.completions.add(args.container)
+                self._runtime.end(one)
+        await self._until(self._knows_what_runs, "started the next containers")
+        await self._until(
+            lambda: "terminated" in self._container_states(pod).get(args.container, {}),
+            f"reported the end of {args.uid}/{args.container}",
+        )
+        if pod.completions >= {one["name"] for one in pod.manifest["spec"]["containers"]}:
+            await self._until(
+                lambda: self._read(pod)["status"]["phase"] == "Succeeded", f"completed {args.uid}"
+            )
+            self._drop(args.uid)
+            await self._free_stale()
+            self._request_deletion(pod)
+        return messages.Done()
+
+    async def _lost_while_ending(self, pod: BoundPod) -> set[str]:
+        """Deletes a pod; the checkpoint files that no longer name it while its containers run."""
+        uid = pod.manifest["metadata"]["uid"]
+        before = self._state.files_naming(uid)
+        self._request_deletion(pod)
+        await self._until(
+            lambda: uid in self._runtime.stopping or not self._read(pod), f"stopped pod {uid}"
+        )
+        if not before or uid not in self._runtime.stopping:
+            return set()
+        await self._probe()
+        return before - self._state.files_naming(uid)
 
     async def _forget(self, uid: str) -> None:
         """Waits until the kubelet has forgotten a pod that is gone.
@@ -438,8 +542,11 @@ class Driver:
         one comes, because the kubelet admits the first before it knows all pods.
         """
         for _ in range(_PROBES):
-            if not self._state.uids() <= self._pods.keys():
+            if not self._state.uids() <= self._admitted():
                 await self._probe()
+
+    def _admitted(self) -> set[str]:
+        return {uid for uid, pod in self._pods.items() if pod.is_admitted}
 
     async def _probe(self) -> None:
         self._remove_probe(await self._admit_probe("image"))
@@ -483,6 +590,7 @@ class Driver:
             folder = self._state.plugin_socket.parent
             plugin = DevicePlugin(folder, f"plugin{len(self._plugins)}.sock", report)
             self._plugins[name] = plugin
+            self._has_devices = True
             await plugin.start()
         await self._until(lambda: self._device_updates[name] > before, f"the devices of {name}")
 
@@ -536,7 +644,7 @@ class Driver:
                 messages.CPUUpdate(uid, name, CPUSet.parse(changed[uid, name]))
                 for uid, pod in self._pods.items()
                 for name in pods.names(pod.manifest)
-                if (uid, name) in changed
+                if (uid, name) in changed and name not in pod.completions
             )
         )
 
@@ -561,24 +669,33 @@ class Driver:
         """Whether the kubelet has started what it can, and reported it to the API server."""
         running = {one.place for one in self._runtime.running()}
         return self._reported_running() >= running and all(
-            self._is_settled(pod.manifest, {name for of, name in running if of == uid})
+            self._is_settled(pod, {name for of, name in running if of == uid})
             for uid, pod in self._pods.items()
         )
 
     @staticmethod
-    def _is_settled(pod: Object, running: set[str]) -> bool:
+    def _is_settled(pod: BoundPod, running: set[str]) -> bool:
         """Whether a pod runs an init container that has to end, or everything else."""
-        once = {name for name in pods.names(pod) if pods.runs_once(pod, name)}
-        return bool(once & running) or running >= {*pods.names(pod)} - once
+        names = {*pods.names(pod.manifest)}
+        once = {name for name in names if pods.runs_once(pod.manifest, name)}
+        return bool(once & running) or running >= names - once - pod.completions
 
     def _reported_running(self) -> set[tuple[str, str]]:
         """The containers that run, according to the statuses of pods."""
         return {
-            (uid, one["name"])
+            (uid, name)
             for uid, pod in self._pods.items()
+            for name, state in self._container_states(pod).items()
+            if "running" in state
+        }
+
+    def _container_states(self, pod: BoundPod) -> dict[str, Object]:
+        """The states of a pod's containers, according to its status."""
+        status = self._read(pod).get("status", {})
+        return {
+            one["name"]: one.get("state", {})
             for kind in ("initContainerStatuses", "containerStatuses")
-            for one in self._read(pod).get("status", {}).get(kind) or ()
-            if "running" in one.get("state", {})
+            for one in status.get(kind) or ()
         }
 
     def _read(self, pod: BoundPod) -> Object:
@@ -587,10 +704,14 @@ class Driver:
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
         containers = {uid: self._containers(uid) for uid in self._pods}
-        named = {pods.place(pod.manifest): containers[uid] for uid, pod in self._pods.items()}
+        # Containers that run on keep devices whose plugin hasn't reported again.
+        named = {
+            pods.place(pod.manifest): self._containers(uid, has_devices=True)
+            for uid, pod in self._pods.items()
+        }
         problems = [
             *await pod_resources.disagreements(self._state.pod_resources, named),
-            *cpusets.disagreements(self._runtime.containers.values(), containers),
+            *cpusets.disagreements(self._runtime.existing(), containers),
         ]
         if problems:
             return messages.Fault("; ".join(problems))

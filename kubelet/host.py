@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +21,23 @@ _LIBRARIES = {"aiohttp": "aiohttp", "grpc": "grpcio"}
 _OLDEST_KERNEL = (5, 12)
 _CGROUPS = Path("/sys/fs/cgroup")
 _SWITCHES = {
-    "kernel.unprivileged_userns_clone": "1",
-    "kernel.apparmor_restrict_unprivileged_userns": "0",
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "user.max_user_namespaces": ("0", "1000"),
 }
-"""By name: what a setting must be so that users without privileges may create namespaces."""
+"""By name: the value with which a setting forbids users to create namespaces, and another."""
+
+_PROBE = (sys.executable, "-P", "-m", "numaproof.kubelet.namespaces")
 
 
 def checks() -> list[HostCheck]:
     """What was found of each thing that is needed."""
     return [_libraries(), _kernel(), _namespaces(), _cgroups()]
+
+
+def description() -> str:
+    """The parts of the host on which a kubelet's answers may depend."""
+    return f"{_kernel().state}, cgroups {_cgroups().state}"
 
 
 def problems() -> Iterator[str]:
@@ -55,20 +65,23 @@ def _kernel() -> HostCheck:
 
 
 def _namespaces() -> HostCheck:
-    if os.geteuid() == 0:
-        return HostCheck("namespaces", "as root")
-    for name, needed in _SWITCHES.items():
+    is_root = os.geteuid() == 0
+    tried = subprocess.run(_PROBE, capture_output=True, text=True, check=False)  # noqa: S603
+    if tried.returncode == 0:
+        return HostCheck("namespaces", "as root" if is_root else "user namespaces")
+    for name, (forbidding, permitting) in () if is_root else _SWITCHES.items():
         try:
             value = Path("/proc/sys", *name.split(".")).read_text().strip()
         except OSError:
             continue
-        if value != needed:
+        if value == forbidding:
             return HostCheck(
                 "namespaces",
                 f"not permitted without root ({name} is {value})",
-                f"run numaproof with sudo, or permit them: sudo sysctl {name}={needed}",
+                f"run numaproof with sudo, or permit them: sudo sysctl {name}={permitting}",
             )
-    return HostCheck("namespaces", "user namespaces")
+    what, _, fix = (tried.stderr.strip().splitlines() or [""])[-1].partition("; ")
+    return HostCheck("namespaces", what, fix)
 
 
 def _cgroups() -> HostCheck:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.execution.programs.process import ending
 from numaproof.formats.machines import kubelet_log
 from numaproof.kubelet.process import parse_line
 from numaproof.protocol import messages
@@ -19,6 +20,9 @@ _FAILED_MANAGER = re.compile(r"Failed to initialize (cpu|memory|device) manager"
 _FAILED_START = re.compile(r"start (cpu|memory|device) manager error")
 _FATAL = frozenset({"command failed", "Failed to start ContainerManager"})
 _TOPOLOGY = re.compile(r"topology manager|policy option|numa.nodes", re.IGNORECASE)
+MAX_TRACE = 20_000
+"""Characters of a log that are shown in the place of a stack trace."""
+
 _GATES = "require feature gates"
 _RUN = "failed to run Kubelet: "
 _AROUND = re.compile(
@@ -30,13 +34,21 @@ _AROUND = re.compile(
 """What the kubelet puts around the error of one of its parts."""
 
 
-def refusal(log: str) -> messages.StartRefused | messages.Fault:
-    """Why a kubelet did not start: a refusal in its own words, or a crash."""
+def refusal(log: str, code: int) -> messages.StartRefused | messages.Fault:
+    """Why a kubelet did not start: a refusal in its own words, or a crash.
+
+    Args:
+        log: the end of its log.
+        code: its exit code, or a negative signal.
+    """
     crash = _PANIC.search(log)
     if crash is not None:
         return messages.Fault(log[crash.start() :].splitlines()[0], log[crash.start() :])
+    if code < 0:
+        return messages.Fault(f"it ended with {ending(code)}", log[-MAX_TRACE:])
     lines = [line for line in map(parse_line, log.splitlines()) if line is not None]
-    text = _error(lines) or (log.splitlines() or ["it wrote nothing"])[-1]
+    silent = f"it wrote nothing and ended with {ending(code)}"
+    text = _error(lines) or (log.splitlines() or [silent])[-1]
     return messages.StartRefused(_stage(lines, text), _AROUND.sub("", text))
 
 

@@ -21,7 +21,7 @@ def main() -> None:
     namespaces.own_mounts()
     namespaces.make_read_only()
     # The host's own kubelet, if there is one, is hidden.
-    namespaces.mount("tmpfs", str(STATE_DIR.parent), "tmpfs")
+    namespaces.hide(STATE_DIR.parent, Path(tree), Path(state), Path(command[0]))
     STATE_DIR.mkdir()
     namespaces.writable(Path(state), STATE_DIR)
     # The host's kernel log is not the kubelet's to read, nor may it without privileges.

@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import struct
 import sys
 import traceback
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _NEWNS, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
@@ -62,11 +63,29 @@ def bind(source: Path, target: Path) -> None:
     mount(str(source), str(target), flags=_MS_BIND | _MS_REC)
 
 
-def run(work: Callable[[Path], None]) -> int:
+def hide(folder: Path, *exceptions: Path) -> None:
+    """Puts an empty folder in memory over a folder, but for what must stay visible."""
+    inside = [
+        (path, os.open(path, os.O_PATH))
+        for path in {one.resolve() for one in exceptions}
+        if path.exists() and folder in path.parents
+    ]
+    mount("tmpfs", str(folder), "tmpfs", data="mode=755")
+    for path, number in inside:
+        is_folder = stat.S_ISDIR(os.fstat(number).st_mode)
+        (path if is_folder else path.parent).mkdir(parents=True, exist_ok=True)
+        if not is_folder:
+            path.touch()
+        bind(Path(f"/proc/self/fd/{number}"), path)
+        os.close(number)
+
+
+def run(work: Callable[[Path], None], *exceptions: Path) -> int:
     """Does something in namespaces of its own, as their first process.
 
     Args:
         work: what to do, given a folder in memory that disappears with the namespaces.
+        exceptions: what stays visible even if it is where that folder is.
 
     Returns:
         The exit code of the first process. All other processes have ended with it.
@@ -76,7 +95,9 @@ def run(work: Callable[[Path], None]) -> int:
     """
     user = os.geteuid(), os.getegid()
     flags = _NEWNS | _NEWPID | _NEWNET | (0 if user[0] == 0 else _NEWUSER)
-    fix = "run it as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+    fix = "give it CAP_SYS_ADMIN; for a container, add --privileged"
+    if user[0] != 0:
+        fix = "run it as root, or permit user namespaces"
     _check(_libc.unshare(flags), "cannot create namespaces", fix)
     if user[0] != 0:
         Path("/proc/self/setgroups").write_text("deny")
@@ -84,7 +105,7 @@ def run(work: Callable[[Path], None]) -> int:
         Path("/proc/self/gid_map").write_text(f"0 {user[1]} 1")
     child = os.fork()
     if not child:
-        _be_first(work)
+        _be_first(work, exceptions, fix)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os.kill(child, number))
     _, status = os.waitpid(child, 0)
@@ -92,24 +113,36 @@ def run(work: Callable[[Path], None]) -> int:
     return code if code >= 0 else _SIGNALLED - code
 
 
-def _be_first(work: Callable[[Path], None]) -> NoReturn:
-    """Works as the first process of the namespaces; the kernel kills it with its parent."""
+def _be_first(work: Callable[[Path], None], exceptions: Iterable[Path], fix: str) -> NoReturn:
+    """Works as the first process of the namespaces; the kernel kills it with its parent.
+
+    If the host doesn't permit that, `fix` says what to do.
+    """
     code = 1
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: os._exit(_SIGNALLED + number))
-        mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
-        mount("proc", "/proc", "proc")
-        mount("tmpfs", str(_SCRATCH), "tmpfs", data="mode=755")
-        _raise_loopback()
-        work(_SCRATCH)
-        code = 0
+        try:
+            _prepare(*exceptions)
+        except (NamespaceError, OSError) as error:
+            sys.stderr.write(f"cannot use namespaces: {error}; {fix}\n")
+        else:
+            work(_SCRATCH)
+            code = 0
     except BaseException:  # noqa: BLE001 - the process ends here
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(code)
+
+
+def _prepare(*exceptions: Path) -> None:
+    """Gives the namespaces processes, a folder in memory and a network of their own."""
+    mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    mount("proc", "/proc", "proc")
+    hide(_SCRATCH, *exceptions)
+    _raise_loopback()
 
 
 def own_mounts() -> None:
@@ -176,3 +209,15 @@ def _with_clock(source: Path, scratch: Path) -> Path:
     copy = scratch / "cpuinfo"
     copy.write_bytes(text + b"\ncpu MHz\t\t: 1000.000\n")
     return copy
+
+
+def main() -> None:
+    """Tries whether the host permits namespaces; ends with the reason if it doesn't."""
+    try:
+        sys.exit(run(lambda _: None))
+    except NamespaceError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -67,15 +67,26 @@ class NodeState:
 
     def uids(self) -> set[str]:
         """The pods that the managers' files name."""
-        return {
-            *(
+        return set().union(*self._uids_by_file().values())
+
+    def files_naming(self, uid: str) -> set[str]:
+        """The managers' files that name a pod."""
+        return {name for name, uids in self._uids_by_file().items() if uid in uids}
+
+    def _uids_by_file(self) -> dict[str, set[str]]:
+        named = {
+            name: {
                 uid
-                for name in (CPU, MEMORY)
                 for entries in ("entries", "podEntries")
                 for uid in self.read(name).get(entries) or ()
-            ),
-            *(one["PodUID"] for one in self._devices()),
+            }
+            for name in (CPU, MEMORY)
         }
+        return {**named, DEVICES: {one["PodUID"] for one in self._devices()}}
+
+    def has_devices(self) -> bool:
+        """Whether a device plugin has ever registered."""
+        return bool(self.read(DEVICES).get("RegisteredDevices") or self._devices())
 
     def _devices(self) -> list[dict[str, Any]]:
         return self.read(DEVICES).get("PodDeviceEntries") or []

@@ -87,6 +87,13 @@ def names(pod: dict[str, Any]) -> Iterator[str]:
         yield from (one["name"] for one in pod["spec"].get(kind) or ())
 
 
+def ends(pod: dict[str, Any], name: str) -> bool:
+    """Whether a container ends for good once it has succeeded."""
+    if any(one["name"] == name for one in pod["spec"].get("initContainers") or ()):
+        return runs_once(pod, name)
+    return bool(pod["spec"]["restartPolicy"] != "Always")
+
+
 def runs_once(pod: dict[str, Any], name: str) -> bool:
     """Whether a container is an init container that must end before the next one starts."""
     return any(

@@ -6,8 +6,10 @@ started, and end when the driver ends them. It records the kubelet's requests in
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from numaproof.kubelet import sockets
-from numaproof.kubelet.calls import Calls
+from numaproof.kubelet.calls import CallError, Calls
 from numaproof.kubelet.protobuf import Message, Schema
 
 if TYPE_CHECKING:
@@ -33,7 +35,10 @@ READY, NOT_READY = range(2)
 
 @dataclass
 class Container:
-    """A container that the kubelet created; `state` is `CREATED`, `RUNNING` or `EXITED`."""
+    """A container that the kubelet created.
+
+    `state` is `CREATED`, `RUNNING` or `EXITED`. `is_busy` is true until an update was refused.
+    """
 
     id: str
     sandbox: str
@@ -43,6 +48,7 @@ class Container:
     started_at: int = 0
     finished_at: int = 0
     exit_code: int = 0
+    is_busy: bool = True
 
     @property
     def place(self) -> tuple[str, str]:
@@ -76,7 +82,8 @@ class Runtime:
     Attributes:
         on_change: called after each change.
         ends_at_once: whether a container, by its pod's uid and its name, ends as soon as it runs.
-        requests: the resources that the kubelet requested, in order.
+        requests: the resources that the kubelet requested and got, in order.
+        stopping: the pods that `holding` keeps running although the kubelet stops them.
     """
 
     on_change: Callable[[], None] = lambda: None
@@ -84,6 +91,8 @@ class Runtime:
     sandboxes: dict[str, Sandbox] = field(default_factory=dict)
     containers: dict[str, Container] = field(default_factory=dict)
     requests: list[ResourceRequest] = field(default_factory=list)
+    stopping: set[str] = field(default_factory=set)
+    _ends: dict[str, asyncio.Event] = field(default_factory=dict)
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def clear(self) -> None:
@@ -95,6 +104,20 @@ class Runtime:
     def running(self) -> Iterator[Container]:
         """The containers that run."""
         return (one for one in self.containers.values() if one.state == RUNNING)
+
+    def existing(self) -> Iterator[Container]:
+        """The containers that run, or are about to."""
+        return (one for one in self.containers.values() if one.state != EXITED)
+
+    @contextmanager
+    def holding(self, uid: str) -> Iterator[None]:
+        """Delays the end of a pod's containers that are stopped."""
+        self._ends[uid] = asyncio.Event()
+        try:
+            yield
+        finally:
+            self._ends.pop(uid).set()
+            self.stopping.discard(uid)
 
     def end(self, container: Container) -> None:
         """Lets a running container end with success."""
@@ -187,9 +210,14 @@ class Runtime:
         self.on_change()
         return {}
 
-    def stop_container(self, request: Message) -> Message:
-        """Ends a container."""
+    async def stop_container(self, request: Message) -> Message:
+        """Ends a container, once its pod isn't held."""
         container = self._container(request)
+        uid, _ = container.place
+        if container.state == RUNNING and uid in self._ends:
+            self.stopping.add(uid)
+            self.on_change()
+            await self._ends[uid].wait()
         if container.state == RUNNING:
             self._end(container, 137)
         return {}
@@ -223,8 +251,11 @@ class Runtime:
         return {"status": status}
 
     def update_container_resources(self, request: Message) -> Message:
-        """Records the resources of a container."""
+        """Records the resources of a container; refuses the first, which a kubelet must repeat."""
         container = self._container(request)
+        if container.is_busy:
+            container.is_busy = False
+            raise CallError("the container is busy")
         changed = request.get("linux", {})
         known = container.config.setdefault("linux", {}).setdefault("resources", {})
         known.update(changed)

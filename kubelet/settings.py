@@ -6,12 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 NODE = "node"
 RUNTIME_SOCKET = "cri.sock"
 
+_VERBOSITY = 2
 # pod_workers say when a pod is admitted, cpu_manager which containers its loop skips,
 # kubelet_pods when pods that are gone are forgotten.
 _VERBOSE = {"pod_workers": 4, "cpu_manager": 5, "kubelet_pods": 3}
@@ -39,7 +40,7 @@ _ALONE: dict[str, Any] = {
     "eventRecordQPS": 0,
     "localStorageCapacityIsolation": False,
     "logging": {
-        "verbosity": 2,
+        "verbosity": _VERBOSITY,
         "vmodule": [{"filePattern": name, "verbosity": level} for name, level in _VERBOSE.items()],
     },
     "readOnlyPort": 10255,
@@ -74,6 +75,26 @@ def configuration(
         "containerRuntimeEndpoint": f"unix://{folder / RUNTIME_SOCKET}",
         **fields,
     }
+
+
+_OWN_FLAGS = frozenset(
+    {
+        *("config", "config-dir", "kubeconfig", "hostname-override", "cert-dir", "root-dir"),
+        *("container-runtime-endpoint", "logging-format", "log-file", "vmodule"),
+    }
+)
+"""Flags that would take the kubelet out of the node on which it is tested, or hide its log."""
+
+
+def conflict(arguments: Iterable[str]) -> str:
+    """Why a user can't add some arguments to the kubelet's; empty if nothing is wrong."""
+    for argument in arguments:
+        name, _, value = argument.lstrip("-").partition("=")
+        if name in _OWN_FLAGS:
+            return f"{argument}: numaproof itself sets --{name}; remove it"
+        if name == "v" and not (value.isdecimal() and int(value) >= _VERBOSITY):
+            return f"{argument}: numaproof reads the log; give --v={_VERBOSITY} or more"
+    return ""
 
 
 def write(folder: Path, config: Mapping[str, Any], port: int) -> tuple[str, ...]:

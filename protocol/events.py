@@ -82,7 +82,8 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run starts.
 
     `command` is the command that repeats the run. `total` counts case runs (one case on one
-    machine) or, when fuzzing or comparing two implementations, examples.
+    machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
+    of a comparison. `host` describes the host, where answers may depend on it.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -95,6 +96,8 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     requirements: tuple[ReportedRequirement, ...]
     implementation: Hello | None = None
     seed: int | None = None
+    left: Hello | None = None
+    host: str = ""
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

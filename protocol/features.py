@@ -42,7 +42,7 @@ class Feature(msgspec.Struct, frozen=True):
     operations: tuple[str, ...] = ()
     policies: tuple[tuple[str, tuple[str, ...]], ...] = ()
     is_named: bool = True
-    since: Literal["1", "1.1"] = "1"
+    since: Literal["1", "1.1", "1.2"] = "1"
 
     def is_allowed(self, hello: Hello) -> bool:
         """Whether the implementation's operations and policies allow the feature."""
@@ -76,6 +76,9 @@ _MEANINGS = {
     "refused-pods": "`start` can ask for the outcome of refused pods: phase, reason, message",
     "flags": "`flags` of `start` take effect as on the kubelet's command line",
     "preferred-devices": "a device plugin can prefer some of its devices",
+    "running-restart": "`start` can name containers that run on while only the kubelet restarts",
+    "container-end": "containers can end by themselves while their pod remains",
+    "failing-plugins": "a device plugin can fail to allocate",
     "cpu-manager": "containers of Guaranteed pods get exclusive CPUs",
     "memory-manager": "memory of Guaranteed pods is pinned to NUMA nodes",
     "topology-manager": "the hints of all managers are merged, and a policy admits or refuses the"
@@ -115,6 +118,8 @@ _TABLE = (
     _feature("refused-pods", "extended", "admit", since="1.1"),
     _feature("flags", "extended", "start", since="1.1"),
     _feature("preferred-devices", "extended", "devices", since="1.1"),
+    _feature("running-restart", "extended", "start", since="1.2"),
+    _feature("failing-plugins", "extended", "devices", since="1.2"),
     _feature("cpu-manager", "core", "start admit", policies=_STATIC, is_named=False),
     _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, is_named=False),
     _feature("topology-manager", "extended", "start admit", policies=_ALIGNING, is_named=False),
@@ -122,6 +127,7 @@ _TABLE = (
     _feature("discovery", "extended", "discover", is_named=False),
     _feature("hints", "extended", "hints", is_named=False),
     _feature("reconcile", "extended", "reconcile", is_named=False),
+    _feature("container-end", "extended", "end", is_named=False, since="1.2"),
     _feature("merge", "extended", "merge", is_named=False),
     _feature("assignment", "extended", "assign", is_named=False),
 )

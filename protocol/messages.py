@@ -55,15 +55,21 @@ class Device(Strict, frozen=True):
     healthy: bool = True
 
 
+PLUGIN_FAILURE = "the plugin failed"
+"""The error of a device plugin that fails to allocate."""
+
+
 class DeviceResource(Strict, frozen=True):
     """A device plugin's report: a resource name and its devices.
 
     `preferred` lists device ids in the plugin's order of preference, if it has one (version 1.1).
+    If `fails` is true, the plugin answers every request to allocate with an error (version 1.2).
     """
 
     resource: str
     ids: tuple[Device, ...]
     preferred: tuple[str, ...] = ()
+    fails: bool = False
 
 
 class Hint(Strict, frozen=True):
@@ -118,7 +124,9 @@ class StartArgs(Strict, frozen=True):
     """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node.
 
     `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
-    parts to include in answers until the next start (both version 1.1).
+    parts to include in answers until the next start (both version 1.1). If only the kubelet
+    restarts, `running` has the names of the containers that run, by the uids of their pods in
+    `pods`; it is None after a reboot (version 1.2).
     """
 
     config: KubeletConfiguration
@@ -130,6 +138,7 @@ class StartArgs(Strict, frozen=True):
     pods: tuple[Pod, ...] = ()
     flags: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
+    running: dict[str, tuple[str, ...]] | None = None
 
 
 class AdmitArgs(Strict, frozen=True):
@@ -143,6 +152,13 @@ class RemoveArgs(Strict, frozen=True):
 
     uid: str
     container: str | None = None
+
+
+class EndArgs(Strict, frozen=True):
+    """A container has ended by itself, while its pod remains (version 1.2)."""
+
+    uid: str
+    container: str
 
 
 class DevicesArgs(Strict, frozen=True):
@@ -214,7 +230,7 @@ class Hello(Strict, frozen=True):
 
     `features` lists the supported features; if it is omitted, all features that the other claims
     allow are assumed. `discovers` lists the fields that `discover` fills in (version 1.1); if it is
-    omitted, all fields are assumed.
+    omitted, all fields are assumed. `build` identifies the build in reports, in any terms.
     """
 
     protocol: int
@@ -231,6 +247,7 @@ class Hello(Strict, frozen=True):
     choices: dict[str, str] = msgspec.field(default_factory=dict)
     homepage: str | None = None
     issues: str | None = None
+    build: dict[str, str] | None = None
 
 
 class StartedCPUs(Strict, frozen=True):
@@ -363,6 +380,7 @@ Args = (
     | StartArgs
     | AdmitArgs
     | RemoveArgs
+    | EndArgs
     | DevicesArgs
     | HintsArgs
     | NoArgs

@@ -38,6 +38,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             Operation("start", messages.StartArgs, messages.Started, (_START,), needs_start=False),
             Operation("admit", messages.AdmitArgs, messages.Admitted, (_ADMISSION,)),
             Operation("remove", messages.RemoveArgs, messages.Done),
+            Operation("end", messages.EndArgs, messages.Done),
             Operation("devices", messages.DevicesArgs, messages.Done),
             Operation("hints", messages.HintsArgs, messages.NodeHints),
             Operation("state", messages.NoArgs, messages.State),

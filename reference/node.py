@@ -19,7 +19,7 @@ from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import NO_AFFINITY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from numaproof.reference.config.quota import Quotas
     from numaproof.reference.cpu.manager import CPUManager
@@ -90,6 +90,7 @@ class StartedNode:
         self.runtime_cpus: dict[tuple[str, str], int] = {}
         self.ended_containers: set[tuple[str, str]] = set()
         self.affinity: dict[tuple[str, str], TopologyHint] = {}
+        self._outcomes: dict[str, AdmissionError | None] = {}
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
@@ -127,12 +128,23 @@ class StartedNode:
             AdmissionError: a container does not get its resources. The resources of earlier
                 containers are released at the next call.
 
-        Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, TOPO-ORDER-003.
+        Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, NODE-RESTART-004, TOPO-ORDER-003.
         """
         pod = self.read_pod(args.pod)
+        if pod.uid in self._outcomes:
+            refusal = self._outcomes.pop(pod.uid)
+            if refusal is not None:
+                raise refusal
+            return messages.Admitted(self._containers(pod))
         self.pods[pod.uid] = pod
         self.remove_stale_state("admission", self._managers_for(pod))
+        try:
+            self._allocate(pod)
+        finally:
+            self.save()
+        return messages.Admitted(self._containers(pod))
 
+    def _allocate(self, pod: Pod) -> None:
         def keep(container: PodContainer, affinity: TopologyHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
 
@@ -141,9 +153,30 @@ class StartedNode:
         except AdmissionError:
             self.drop(pod.uid)
             raise
-        finally:
-            self.save()
-        return messages.Admitted(self._containers(pod))
+
+    def resume(self, running: Mapping[str, Collection[str]]) -> None:
+        """Admits all pods after a restart of the kubelet alone, which containers don't notice.
+
+        The pods are one batch. Until it is complete, the kubelet doesn't know all pods, so it
+        releases nothing. `running` has the names of the containers that run, by pod uid; all other
+        containers of these pods have ended.
+
+        Requirements: NODE-END-001, NODE-RESTART-003, NODE-RESTART-004, NODE-RESTART-005.
+        """
+        self.device_manager.resume(running)
+        for pod in self.pods.values():
+            for container in pod.containers:
+                if container.name not in running.get(pod.uid, (container.name,)):
+                    self._complete(pod, container)
+        for pod in tuple(self.pods.values()):
+            self._outcomes[pod.uid] = None
+            try:
+                self._allocate(pod)
+            except AdmissionError as error:
+                self._outcomes[pod.uid] = error
+        self.device_manager.running = {}
+        self.remove_stale_state("now")
+        self.save()
 
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
         """Returns the status of a refused pod if the start requested it, otherwise None.
@@ -169,6 +202,7 @@ class StartedNode:
         """Takes over another node's pods, allocations and reservations, but not its rules."""
         self.pods, self.runtime_cpus = dict(other.pods), dict(other.runtime_cpus)
         self.ended_containers, self.affinity = set(other.ended_containers), dict(other.affinity)
+        self._outcomes = dict(other._outcomes)
         self.device_manager.adopt(other.device_manager)
         self.cpus.adopt(other.cpus)
         self.memory.adopt(other.memory)
@@ -214,6 +248,35 @@ class StartedNode:
             self.affinity.pop(place, None)
         self.save()
         return messages.Done()
+
+    def end(self, args: messages.EndArgs) -> messages.Done:
+        """Lets a container end by itself; a pod whose app containers have all ended leaves.
+
+        Requirements: NODE-END-002.
+        """
+        pod = self.pods.get(args.uid)
+        if pod is None:
+            raise PodError(f"no pod {args.uid!r} is on the node")
+        self._complete(pod, pod.container(args.container))
+        apps = {(pod.uid, one.name) for one in pod.containers if not one.init}
+        if apps <= self.ended_containers:
+            self.drop(pod.uid)
+            self.remove_stale_state("now")
+        self.save()
+        return messages.Done()
+
+    def _complete(self, pod: Pod, container: PodContainer) -> None:
+        """Records that a container has ended, and releases an init container's memory.
+
+        Its pod keeps everything else, because the pod may need it again. The memory would be
+        released when the next container starts.
+
+        Requirements: NODE-END-001.
+        """
+        self.ended_containers.add((pod.uid, container.name))
+        self.runtime_cpus.pop((pod.uid, container.name), None)
+        if container.runs_to_completion:
+            self.memory.release(pod.uid, container.name)
 
     def drop(self, uid: str) -> None:
         """Forgets a pod; its resources are released along with other stale state.

@@ -100,9 +100,12 @@ def start(
     devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
-    # The reconcile loop makes its first pass immediately.
-    node.remove_stale_state("reconcile", [cpus])
-    node.save()
+    if args.running is not None:
+        node.resume(args.running)
+    else:
+        # The reconcile loop makes its first pass immediately.
+        node.remove_stale_state("reconcile", [cpus])
+        node.save()
     return node
 
 

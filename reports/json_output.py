@@ -70,17 +70,30 @@ class Claims(TypedDict):
     untrue: list[str]
 
 
+class Program(TypedDict):
+    """An implementation, as its `hello` describes it; see `messages.Hello`."""
+
+    name: str
+    version: str
+    build: dict[str, str] | None
+
+
 class RunSummary(TypedDict):
     """The summary of a run: verdict, counts by outcome, and failures.
 
-    `outcomes` counts case runs or, when fuzzing, examples. `areas` and `machines` count case runs.
-    `gaps` explains why a run is incomplete.
+    `implementation` is null if it did not answer `hello`. `left` is the other side of a comparison,
+    and `host` describes the host, where answers may depend on it. `outcomes` counts case runs or,
+    when fuzzing, examples. `areas` and `machines` count case runs. `gaps` explains why a run is
+    incomplete.
     """
 
     verdict: Verdict
     exit_code: int
     complete: bool
     gaps: list[str]
+    implementation: Program | None
+    left: Program | None
+    host: str
     seconds: float
     outcomes: dict[Outcome, int]
     areas: dict[str, dict[Outcome, int]]

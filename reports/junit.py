@@ -17,7 +17,13 @@ from numaproof.reports.groups import causes
 from numaproof.reports.story import Failure, both_ends, failure_of, plain_story
 from numaproof.reports.untrusted_text import one_line, shorten, visible
 from numaproof.reports.values import group_values
-from numaproof.reports.wording import baseline_text, is_wrong_answer, release_and_level
+from numaproof.reports.wording import (
+    baseline_text,
+    is_wrong_answer,
+    left_side,
+    release_and_level,
+    surroundings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,6 +78,8 @@ def _properties(summary: Summary) -> list[tuple[str, str]]:
         ("kubernetes", kubernetes),
         ("level", level),
         ("implementation", f"{who.name} {who.version}" if who else "unknown"),
+        *([("left", left_side(started))] if started.left else []),
+        *((name.lower(), value) for name, value in surroundings(summary)),
         *([("seed", str(started.seed))] if started.seed is not None else []),
         *([("causes", str(found))] if (found := len(causes(summary))) else []),
     ]

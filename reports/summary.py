@@ -16,6 +16,7 @@ from numaproof.reports.json_output import (
     CoverageCounts,
     Divergence,
     FailedRun,
+    Program,
     RunSummary,
     Verdict,
 )
@@ -24,6 +25,7 @@ from numaproof.reports.values import group_values
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from numaproof.protocol.messages import Hello
 
 E = TypeVar("E")
 T = TypeVar("T")
@@ -143,12 +145,15 @@ class Summary:
     def plain(self) -> RunSummary:
         """Returns the summary as JSON values."""
         claims = self.end.claims if self.end else None
-        coverage = self.coverage
+        coverage, start = self.coverage, self.start
         return {
             "verdict": self.verdict,
             "exit_code": self.exit_code,
             "complete": not self.gaps,
             "gaps": list(self.gaps),
+            "implementation": _program(start.implementation) if start else None,
+            "left": _program(start.left) if start else None,
+            "host": start.host if start else "",
             "seconds": self.seconds,
             "outcomes": dict(self.tally.counts),
             "areas": {area: dict(tally.counts) for area, tally in self.areas.items()},
@@ -287,6 +292,10 @@ def _gaps(
         yield f"The last event counts {last}, but the file has {tally.total:,}."
     elif start is not None and start.kind == "check" and tally.total < start.total:
         yield f"The file has only {tally.total:,} of {plural(start.total, 'case run')}."
+
+
+def _program(who: Hello | None) -> Program | None:
+    return _part(Program, who) if who else None
 
 
 def _part(kind: type[T], event: msgspec.Struct) -> T:

@@ -43,6 +43,7 @@ from numaproof.reports.wording import (
     SYMBOLS,
     command_name,
     implementation,
+    left_side,
     release_and_level,
 )
 
@@ -155,7 +156,10 @@ class Terminal:
         self._total = event.total or None
         who = implementation(summarize([event]))
         kubernetes, level = release_and_level(event)
-        what = f"{one_line(who, 80)}, Kubernetes {kubernetes}, level {level}, {_extent(event)}"
+        left = f"{one_line(left_side(event), 80)} and " if event.left else ""
+        what = (
+            f"{left}{one_line(who, 80)}, Kubernetes {kubernetes}, level {level}, {_extent(event)}"
+        )
         if event.implementation is None:
             what = "the program did not answer hello"
         self._line(Text(f"numaproof {command_name(event)}: {what}", "bold"))

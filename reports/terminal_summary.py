@@ -71,6 +71,7 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
     yield from _by_chance(summary)
     yield from _coverage_lines(summary)
     yield from (Text(one_line(line, _VALUE), "dim") for line in wording.claims_lines(summary))
+    yield from _circumstances(summary)
     if summary.untested_ids:
         yield Text(f"{wording.untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
@@ -84,6 +85,13 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
     )
     if reports:
         yield _whole("Reports: ", reports)
+
+
+def _circumstances(summary: Summary) -> Iterator[Text]:
+    if line := wording.budget_line(summary):
+        yield Text(line, "yellow")
+    for name, value in wording.surroundings(summary):
+        yield Text(f"{one_line(name, 60)} {one_line(value, _VALUE)}", "dim")
 
 
 def _areas(summary: Summary) -> Table:

@@ -12,6 +12,7 @@ from numaproof.reports.untrusted_text import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numaproof.protocol.messages import Hello
     from numaproof.reports.summary import OutcomeTally, Summary
 
 _LOOKS: Mapping[events.Outcome, tuple[str, str, str]] = {
@@ -60,9 +61,34 @@ def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], 
 def implementation(summary: Summary) -> str:
     """Returns the implementation's name, version and language."""
     who = summary.start.implementation if summary.start else None
-    if who is None:
-        return "a program that did not answer hello"
+    return _name(who) if who else "a program that did not answer hello"
+
+
+def _name(who: Hello) -> str:
     return f"{who.name} {who.version} ({who.language})"
+
+
+def left_side(start: events.RunStarted) -> str:
+    """Returns the name of the left side of a comparison; empty if there is none."""
+    return _name(start.left) if start.left else ""
+
+
+_MAX_BUILD = 10
+
+
+def surroundings(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """Returns pairs of a name and a value: what identifies the builds and the host of a run."""
+    start = summary.start
+    if start is None:
+        return ()
+    sides = (("Build", start.implementation), ("Build on the left", start.left))
+    rows = [
+        (f"{side}: {name}", value)
+        for side, who in sides
+        if who
+        for name, value in [*(who.build or {}).items()][:_MAX_BUILD]
+    ]
+    return (*rows, *([("Host", start.host)] if start.host else []))
 
 
 def baseline_text(divergence: events.BaselineDivergence) -> str:
@@ -97,6 +123,21 @@ def untested_line(summary: Summary) -> str:
 
 _MAX_CLAIMS = 20
 _MAX_LEFT = 20
+
+
+_FEW_EXAMPLES = 50
+
+
+def budget_line(summary: Summary) -> str:
+    """Returns a sentence about a time limit that left few examples; empty if it did not."""
+    start, played = summary.start, summary.tally.total
+    if start is None or start.kind != "fuzz" or summary.verdict != "passed":
+        return ""
+    if not start.total and played < _FEW_EXAMPLES:
+        return f"Time ran out after only {plural(played, 'example')}; a longer run tests more."
+    if played < start.total:
+        return f"Time ran out after {played:,} of {plural(start.total, 'example')}."
+    return ""
 
 
 def claims_lines(summary: Summary) -> tuple[str, ...]:
@@ -177,11 +218,13 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     kubernetes, level = release_and_level(started)
     return (
         ("Implementation", implementation(summary)),
+        *([("Compared with", left_side(started))] if started.left else []),
         ("Kubernetes", kubernetes),
         ("Level", level),
         ("numaproof", started.numaproof),
         *([("Seed", str(started.seed))] if started.seed is not None else []),
         ("Duration", f"{summary.seconds:.1f} s"),
+        *surroundings(summary),
     )
 
 

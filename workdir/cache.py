@@ -61,6 +61,14 @@ def write(name: str, key: bytes, value: Any) -> None:
         output_files.write_file(_file(name), key + msgspec.msgpack.encode(value))
 
 
+def folder() -> Path:
+    """Returns the folder of all caches.
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numaproof"
+
+
 def _file(name: str) -> Path:
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "numaproof" / f"{name}.msgpack"
+    return folder() / f"{name}.msgpack"

@@ -50,7 +50,7 @@ def require_scratch() -> None:
     Raises:
         ScratchError: they cannot be written, or there is not enough room.
     """
-    require_room(Path(_place()))
+    require_room(Path(scratch_place()))
 
 
 def require_room(folder: Path) -> None:
@@ -115,7 +115,7 @@ def scratch_folder() -> Iterator[Path]:
     Raises:
         ScratchError: the folder cannot be created or has no room, now or after a failure.
     """
-    place = _place()
+    place = scratch_place()
     _clear(place)
     require_scratch()
     # Lock it before renaming, because another run would remove an unlocked folder.
@@ -140,7 +140,8 @@ def scratch_folder() -> Iterator[Path]:
             _scratch_folders.discard(path)
 
 
-def _place() -> str:
+def scratch_place() -> str:
+    """Returns the folder of all temporary folders."""
     wanted = os.environ.get("TMPDIR")
     if wanted is None and os.access(_IN_MEMORY, os.W_OK | os.X_OK):
         return _IN_MEMORY

@@ -22,6 +22,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     ),
     "admit": frozenset({"refused", "message", "containers", "pod"}),
     "remove": frozenset(),
+    "end": frozenset(),
     "state": frozenset({"shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),
     "hints": frozenset({"hints"}),
@@ -68,11 +69,12 @@ def check(case: Case) -> None:
         _check_step(("steps", number), step, case.kubernetes)
         _check_told(("steps", number, "expect"), step, case.tell)
     if isinstance(case.devices, dict):
-        for resource in case.preferred.keys() - case.devices.keys():
-            message = f"the case has no devices of {resource}"
-            raise WrongCaseError(
-                ("preferred", resource), message, "use a resource listed in `devices`"
-            )
+        named: dict[PathTuple, str] = {("preferred", one): one for one in case.preferred}
+        named |= {("failing", number): one for number, one in enumerate(case.failing)}
+        for path, resource in named.items():
+            if resource not in case.devices:
+                message = f"the case has no devices of {resource}"
+                raise WrongCaseError(path, message, "use a resource listed in `devices`")
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
@@ -105,6 +107,9 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
     if step.start is not None and step.start.kubernetes is not None:
         with _readable((*path, "start", "kubernetes"), 'write a release such as "1.36"'):
             releases.check_name(step.start.kubernetes)
+    if step.start is not None and step.start.new_pods and not step.start.running:
+        message = "after a reboot, no new pods are on the node"
+        raise WrongCaseError((*path, "start", "new"), message, "add `running: true`, or admit them")
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
         message = "a checkpoint can only replace the contents of a file"

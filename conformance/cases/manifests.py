@@ -13,7 +13,7 @@ from numaproof.protocol.messages import Device, DeviceResource, KubeletConfigura
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
     from numaproof.protocol.machine import MachineInfo, Node
@@ -116,6 +116,12 @@ def containers(pod: Pod) -> tuple[str, ...]:
     return tuple(one["name"] for one in both)
 
 
+def completing_containers(pod: Pod) -> tuple[str, ...]:
+    """The names of the init containers that must end before the next container starts."""
+    inits = pod["spec"].get("initContainers") or ()
+    return tuple(one["name"] for one in inits if one.get("restartPolicy") != "Always")
+
+
 def _container(name: str, spec: ContainerSpec) -> dict[str, Any]:
     resources = {
         kind: _texts(amounts)
@@ -161,12 +167,14 @@ def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
 
 
 def device_lists(
-    devices: dict[str, Any], preferred: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    devices: dict[str, Any],
+    preferred: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    failing: Collection[str] = (),
 ) -> tuple[DeviceResource, ...]:
     """Creates the devices that plugins report from the expanded devices of a case.
 
     Ids are ``d0``, ``d1`` and so on, in order. `preferred` lists the devices that each resource's
-    plugin would prefer to allocate, in order.
+    plugin would prefer to allocate, in order; `failing` are the resources whose plugins fail.
 
     Raises:
         ValueError: an expression's value is not a list of devices.
@@ -176,6 +184,7 @@ def device_lists(
             name,
             tuple(_device(number, one) for number, one in enumerate(ones)),
             preferred.get(name, ()),
+            name in failing,
         )
         for name, ones in msgspec.convert(devices, _Devices).items()
     )

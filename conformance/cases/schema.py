@@ -86,7 +86,9 @@ class StartStep(Written, frozen=True):
     `offline` lists the CPUs (Linux list format) taken offline since then, and `memory` lists the
     nodes whose memory has changed. If `tree` is set, the implementation discovers the machine from
     its tree. `devices` are the devices that plugins report; by default, those last reported.
-    `flags` are command-line flags in addition to the configuration.
+    `flags` are command-line flags in addition to the configuration. If `running` is set, only the
+    kubelet restarts: the containers of admitted pods run on. `new_pods` were bound to the node in
+    the meantime.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -97,6 +99,8 @@ class StartStep(Written, frozen=True):
     tree: bool = False
     devices: Devices | None = None
     kubernetes: str | None = None
+    running: bool = False
+    new_pods: tuple[PodSpec, ...] = msgspec.field(default=(), name="new")
 
 
 class RemoveStep(Written, frozen=True):
@@ -104,6 +108,13 @@ class RemoveStep(Written, frozen=True):
 
     pod: str
     container: str | None = None
+
+
+class EndStep(Written, frozen=True):
+    """A container ends by itself, while its pod remains."""
+
+    pod: str
+    container: str
 
 
 class HintsStep(Written, frozen=True):
@@ -304,6 +315,7 @@ class Step(Written, frozen=True):
     start: StartStep | None = None
     admit: PodSpec | str | None = None
     remove: RemoveStep | str | None = None
+    end: EndStep | None = None
     state: NoArguments | None = None
     reconcile: NoArguments | None = None
     hints: HintsStep | None = None
@@ -383,8 +395,9 @@ class Case(Written, frozen=True):
     `kubernetes` restricts the releases (``">= 1.34"``), `defect` is the named defect that makes a
     kubelet fail the case, and `bugs` are related public issues. `devices` are the devices that
     plugins report from the first start on, and `preferred` are those that each plugin would prefer
-    to allocate. `tell` lists the optional fields that every start requests. `machine` is the
-    machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
+    to allocate. The plugins of the resources in `failing` fail to allocate until a step reports
+    their devices again. `tell` lists the optional fields that every start requests. `machine` is
+    the machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
     `discover`, starts discover the machine from its tree until a start changes the machine.
     """
 
@@ -402,6 +415,7 @@ class Case(Written, frozen=True):
     defect: str | None = None
     devices: Devices = msgspec.field(default_factory=dict)
     preferred: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    failing: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
     machine: MachineInfo | None = None
     tree: bool = False

@@ -23,7 +23,7 @@ from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.topology import options as topology_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.messages import Args, KubeletConfiguration, Pod
     from numaproof.reference.config.gates import Gate, Maturity
@@ -124,6 +124,8 @@ def _of_start(
     yield from (f"feature {one}" for one in args.tell)
     if args.flags:
         yield "feature flags"
+    if args.running is not None:
+        yield "feature running-restart"
     for name, policies in POLICY_FIELDS.items():
         yield from _of_policy(name, config.get(name, policies.policies[0]))
     of_cpu, of_topology = (config.get(name) for name in _OPTION_GATES)
@@ -170,9 +172,11 @@ def _is_refused(written_config: _Written) -> bool:
     )
 
 
-def _of_devices(devices: Iterable[messages.DeviceResource]) -> Iterator[str]:
+def _of_devices(devices: Sequence[messages.DeviceResource]) -> Iterator[str]:
     if any(one.preferred for one in devices):
         yield "feature preferred-devices"
+    if any(one.fails for one in devices):
+        yield "feature failing-plugins"
 
 
 def _of_policy(name: str, policy: object) -> Iterator[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.requirements import Registry
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.protocol.messages import Level
+    from numaproof.protocol.messages import Hello, Level
 
 
 DEFAULT_TIMEOUT = 30.0
@@ -49,6 +49,8 @@ class HarnessRun:
             is the same as `command`.
         clock: returns the current time in seconds.
         began: when the run started, according to that clock.
+        host: the host, where answers may depend on it.
+        left: the `hello` of the other side of a comparison.
     """
 
     target: Target
@@ -60,6 +62,8 @@ class HarnessRun:
     rerun_command: str = ""
     clock: Callable[[], float] = time.monotonic
     began: float = field(default_factory=time.monotonic)
+    host: str = ""
+    left: Hello | None = None
 
     def replay(self, case: str, *where: str) -> str:
         """The command that replays a case or recording of this run.
@@ -111,6 +115,8 @@ class HarnessRun:
             ),
             implementation=self.target.hello,
             seed=seed,
+            left=self.left,
+            host=self.host,
         )
 
     def ended_event(

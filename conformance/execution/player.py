@@ -17,6 +17,7 @@ from numaproof.conformance.cases.loading import CaseError, merge_configs
 from numaproof.conformance.cases.schema import (
     Case,
     Devices,
+    EndStep,
     Expectation,
     Expected,
     HintsStep,
@@ -150,7 +151,7 @@ class Player:
         if not self.case.steps:
             raise NotSupportedError("an operation that scenarios can use")
         with playing(self.case.id, 0):
-            self.session.devices = self._devices_of(self.case.devices)
+            self.session.devices = self._devices_of(self.case.devices, self.case.failing)
             if self.case.steps[0].verb not in _WITHOUT_START:
                 self.step(Step(start=StartStep()))
 
@@ -209,10 +210,11 @@ class Player:
             return step.admit in self._pods
         if step.hints is not None:
             return self._has_container(step.hints)
-        return not isinstance(step.remove, RemoveStep) or self._is_there(step.remove)
+        ending = step.end or step.remove
+        return not isinstance(ending, RemoveStep | EndStep) or self._is_there(ending)
 
-    def _is_there(self, removal: RemoveStep) -> bool:
-        """Whether the pod to be removed is on the node and has the container."""
+    def _is_there(self, removal: RemoveStep | EndStep) -> bool:
+        """Whether the pod is on the node and has the container."""
         pod = self.session.pods.get(manifests.uid(removal.pod))
         return pod is not None and removal.container in (None, *manifests.containers(pod))
 
@@ -239,7 +241,10 @@ class Player:
         config = manifests.texts_where_due(expressions.expand(written, self.names()))
         if step.devices is not None:
             self.session.devices = self._devices_of(step.devices)
-        answer = self.session.start(config, step.flags, from_tree=step.tree)
+        for pod in step.new_pods:
+            self.session.pods[manifests.uid(pod.pod)] = self._pod(pod)
+            self.session.note(f"bound pod {pod.pod} to the node while the kubelet was down")
+        answer = self.session.start(config, step.flags, from_tree=step.tree, running=step.running)
         if self.session.start_answer is not None:
             self._readmit(expected)
         self._judge(answer, expected)
@@ -264,6 +269,12 @@ class Player:
             raise LookupError(f"remove: there is no container {removal.container} {where}")
         answer = self.session.remove(manifests.uid(removal.pod), removal.container)
         self._judge(answer, expected)
+
+    def _end(self, step: EndStep, expected: Expectation) -> None:
+        if not self._is_there(step):
+            where = f"of pod {step.pod} on the node"
+            raise LookupError(f"end: there is no container {step.container} {where}")
+        self._judge(self.session.end(manifests.uid(step.pod), step.container), expected)
 
     def _state(self, _: object, expected: Expectation) -> None:
         self._judge(self.session.call("state", messages.NoArgs()), expected)
@@ -314,12 +325,14 @@ class Player:
     def _devices(self, devices: Devices, expected: Expectation) -> None:
         self._judge(self.session.report_devices(self._devices_of(devices)), expected)
 
-    def _devices_of(self, devices: Devices) -> tuple[messages.DeviceResource, ...]:
+    def _devices_of(
+        self, devices: Devices, failing: tuple[str, ...] = ()
+    ) -> tuple[messages.DeviceResource, ...]:
         names = self.names()
         plain = expressions.expand(msgspec.to_builtins(devices), names)
         preferred = expressions.expand(self.case.preferred, names)
         ids = msgspec.convert(preferred, dict[str, tuple[str, ...]])
-        return manifests.device_lists(plain, ids)
+        return manifests.device_lists(plain, ids, failing)
 
     def _merge(self, step: Any, expected: Expectation) -> None:
         known = POLICY_FIELDS["topologyManagerPolicy"].policies

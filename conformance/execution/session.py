@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
+from numaproof.conformance.cases.manifests import completing_containers, containers
 from numaproof.conformance.cases.schema import FileName
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
@@ -80,6 +81,7 @@ class Session:
         agreed_level: the highest level at which all answers so far agree.
         pods: manifests of the pods on the node, by uid, in order of admission.
         ended_containers: names of the containers that have ended, by pod uid.
+        running_pods: uids of the pods admitted since the node last booted.
         config: the configuration of the last start.
         start_answer: the answer to the last start; None before the first start and after a refusal.
         devices: the devices that the plugins last reported.
@@ -100,6 +102,7 @@ class Session:
     agreed_level: messages.Level = messages.LEVELS[-1]
     pods: dict[str, messages.Pod] = field(default_factory=dict)
     ended_containers: dict[str, frozenset[str]] = field(default_factory=dict)
+    running_pods: set[str] = field(default_factory=set)
     config: messages.KubeletConfiguration = field(default_factory=dict)
     start_answer: messages.Started | None = None
     devices: tuple[messages.DeviceResource, ...] = ()
@@ -255,11 +258,19 @@ class Session:
         flags: tuple[str, ...] = (),
         *,
         from_tree: bool = False,
+        running: bool = False,
     ) -> messages.Answer:
         """Starts or restarts the managers with the pods on the node, without admitting them again.
 
-        If `from_tree` is set, the implementation must claim discovery.
+        If `from_tree` is set, the implementation must claim discovery. If `running` is set, only
+        the kubelet restarts: the admitted pods run, so their init containers have ended.
         """
+        if running:
+            self.running_pods &= self.pods.keys()
+            for uid in self.running_pods:
+                self._note_end(uid, *completing_containers(self.pods[uid]))
+        else:
+            self.running_pods.clear()
         if from_tree:
             self.require(*_DISCOVERY)
         chosen = self.from_tree and self.capabilities.makes(*_DISCOVERY)
@@ -274,6 +285,7 @@ class Session:
             pods=tuple(self.pods.values()),
             flags=flags,
             tell=self.tell,
+            running=self._running_containers() if running else None,
         )
         answer = self.call("start", args)
         self.config = needs.in_force(config, flags, self.kubernetes)
@@ -293,9 +305,36 @@ class Session:
             self.ended_containers.pop(uid, None)
         if isinstance(answer, messages.Admitted):
             self.pods[uid] = pod
+            self.running_pods.add(uid)
         else:
             self.pods.pop(uid, None)
         return answer
+
+    def _running_containers(self) -> dict[str, tuple[str, ...]]:
+        """The containers that run, by the uids of admitted pods, in order."""
+        return {
+            uid: tuple(
+                name
+                for name in containers(pod)
+                if name not in self.ended_containers.get(uid, frozenset())
+            )
+            for uid, pod in self.pods.items()
+            if uid in self.running_pods
+        }
+
+    def end(self, uid: str, container: str) -> messages.Answer:
+        """Reports that a container has ended by itself; a pod without app containers leaves."""
+        answer = self.call("end", messages.EndArgs(uid, container))
+        if not isinstance(answer, messages.Unsupported):
+            self._note_end(uid, container)
+            apps = {one["name"] for one in self.pods[uid]["spec"]["containers"]}
+            if apps <= self.ended_containers[uid]:
+                self.pods.pop(uid)
+                self.ended_containers.pop(uid)
+        return answer
+
+    def _note_end(self, uid: str, *containers: str) -> None:
+        self.ended_containers[uid] = self.ended_containers.get(uid, frozenset()) | {*containers}
 
     def remove(self, uid: str, container: str | None = None) -> messages.Answer:
         """Reports that a pod, or one of its containers, has ended.
@@ -309,7 +348,7 @@ class Session:
             self.pods.pop(uid, None)
             self.ended_containers.pop(uid, None)
         else:
-            self.ended_containers[uid] = self.ended_containers.get(uid, frozenset()) | {container}
+            self._note_end(uid, container)
         return answer
 
     def report_devices(self, devices: tuple[messages.DeviceResource, ...]) -> messages.Answer:

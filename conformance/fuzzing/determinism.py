@@ -70,7 +70,8 @@ class Nondeterminism:
     def result(self) -> RunResult:
         """The combined result of the runs."""
         if self.broke:
-            return replace(self.broke, message=f"{self.message} (not every time)")
+            slow = ": it is slow or flaky" if self.broke.outcome == "time-out" else ""
+            return replace(self.broke, message=f"{self.message} (not every time{slow})")
         return RunResult(OUTCOME, f"{self._head}{self.message}")
 
     @property

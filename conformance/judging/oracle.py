@@ -332,7 +332,7 @@ class Oracle:
         change(self.state_dir)
 
 
-_CHANGES = frozenset({"start", "admit", "remove", "devices"})
+_CHANGES = frozenset({"start", "admit", "remove", "end", "devices"})
 """Operations that change the node."""
 
 

@@ -252,6 +252,9 @@ DIALOGUE = (
     ),
     ExampleRequest("a device becomes unhealthy", "devices", {"devices": _devices(healthy=False)}),
     ExampleRequest("everything that is allocated", "state", {}),
+    ExampleRequest(
+        "the app container has ended by itself", "end", {"uid": "uid-web", "container": "app"}
+    ),
     ExampleRequest("a refused start", "start", _start({"cpuManagerPolicy": "static"})),
     ExampleRequest("no node is started", "reconcile", {}),
     ExampleRequest(
@@ -488,7 +491,7 @@ def page() -> str:
     prose = (FOLDER / "page.txt").read_text(encoding="utf-8")
     later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1"]
     if missing := [one for one in later if one not in prose]:
-        raise ValueError(f"page.txt: Version 1.1 lacks {', '.join(missing)}")
+        raise ValueError(f"page.txt: later versions lack {', '.join(missing)}")
     return Template(prose).substitute(
         tables,
         parts="\n\n".join(f"### {one.__name__}\n\n{tables[one.__name__]}" for one in parts()),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.reference import node, startup
+from numaproof.reference.config.quota import Quotas
 from numaproof.reference.cpu import hints, options
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
@@ -253,3 +254,16 @@ def reconcile_tells_a_container_once(rule: Any, self: node.StartedNode) -> messa
 @seeds("CPU-RECONCILE-006").after(node.StartedNode, "reconcile")
 def reconcile_tells_the_latest_pod_first(answer: messages.Reconciled) -> messages.Reconciled:
     return messages.Reconciled(answer.updates[::-1])
+
+
+# CFS quota
+
+
+@seeds("#70585", "CPU-STATIC-020").around(Quotas, "limits")
+def exclusive_cpus_are_limited_by_a_quota(rule: Any, self: Any) -> Any:
+    return rule(self=replace(self, spares_exclusive=False))
+
+
+@seeds("CPU-NONE-003").replace(Quotas, "limits")
+def no_container_is_limited_by_a_quota(self: Any, pod: Any, container: Any, cpus: Any) -> Any:
+    return False

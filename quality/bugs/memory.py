@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference import node as managers
@@ -353,6 +355,16 @@ def devices_ignore_the_affinity(rule: Any) -> Any:
 
 @seeds("PR #101893", "DEV-ALLOCATE-007").of(_ordering, lambda nodes: nodes.bit_count() > 1)
 def devices_near_several_nodes_count_as_far() -> None: ...
+
+
+@seeds("DEV-ALLOCATE-008").around(device_policy, "by_affinity")
+def what_the_plugin_prefers_is_ignored(rule: Any, request: Any) -> Any:
+    return rule(request=request._replace(preferred=()))
+
+
+@seeds("DEV-ERROR-004").around(DeviceState, "report")
+def the_failure_of_a_plugin_is_ignored(rule: Any, lists: Any) -> Any:
+    return rule(lists=[msgspec.structs.replace(one, fails=False) for one in lists])
 
 
 @seeds("DEV-ALLOCATE-006").of(_ordering, bool)

@@ -413,3 +413,11 @@ def policy_none_reads_reserved_memory(rule: Any, config: Config, machine: Machin
     except memory_reservation.ReservationError as error:
         raise StartError("memory", str(error)) from None
     return rule()
+
+
+# The effective configuration
+
+
+@seeds("CPU-RECONCILE-003", "CPU-RECONCILE-010").around(configuration.Config, "in_force")
+def defaults_are_reported_as_the_effective_configuration(rule: Any, self: Any) -> Any:
+    return rule() | {"cpuManagerPolicy": "none", "cpuManagerReconcilePeriod": "10s"}

@@ -84,6 +84,12 @@ def a_refused_affinity_is_unexpected(rule: Any) -> Any:
         raise AdmissionError("UnexpectedAdmissionError", str(error)) from None
 
 
+@seeds("NODE-REFUSED-002").around(managers.StartedNode, "rejected_pod_status")
+def the_status_of_a_refused_pod_has_one_reason(rule: Any) -> Any:
+    status = rule()
+    return status and msgspec.structs.replace(status, reason="UnexpectedAdmissionError")
+
+
 @seeds("TOPO-MERGE-014").around(policy, "of_nodes")
 def node_ids_are_taken_for_places(rule: Any, rows: Any) -> Any:
     return rule(rows={place: rows[node] for place, node in enumerate(sorted(rows))})
@@ -143,6 +149,11 @@ def _override_options(changes: Changes, **fields: Any) -> None:
 
 @seeds("#135541", "TOPO-OPT-003").of(_override_options, most_nodes=1000)
 def any_number_of_nodes_is_taken() -> None: ...
+
+
+@seeds("TOPO-OPT-003", "TOPO-OPT-004").around(policy, "on_machine")
+def a_node_beyond_the_limit_is_taken(rule: Any, options: Any) -> Any:
+    return rule(options=replace(options, most_nodes=options.most_nodes + 1))
 
 
 @seeds("TOPO-OPT-004").of(_override_options, most_nodes=options.DEFAULT_MAX_ALLOWABLE_NUMA_NODES)

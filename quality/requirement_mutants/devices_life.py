@@ -359,3 +359,40 @@ def devices_that_a_sidecar_reuses_are_reused_once_more(
     kept = _reusable_devices(state, pod.uid)
     after = rule(state, pod, container, *rest)
     return after.with_reuse(ReusableDevices(pod.uid, kept)) if container.sidecar else after
+
+
+# Plugins that fail
+
+
+def _without_failures(state: DeviceState) -> DeviceState:
+    """Returns the state with plugins that don't fail."""
+    return replace(
+        state, lists={name: replace(one, fails=False) for name, one in state.lists.items()}
+    )
+
+
+@seeds("DEV-ERROR-004").around(policy, "allocate_resource")
+def plugins_may_fail_for_single_devices(rule: Any, state: DeviceState, request: Any) -> Any:
+    """Ignores the failure of a plugin that is asked for one device."""
+    if request.amount > 1:
+        return rule()
+    return replace(rule(state=_without_failures(state)), lists=state.lists)
+
+
+@seeds("DEV-ERROR-004").around(policy, "allocate")
+def plugins_may_fail_for_init_containers(rule: Any, state: DeviceState, container: Any) -> Any:
+    """Ignores the failure of a plugin that is asked for an init container's devices."""
+    if not container.runs_to_completion:
+        return rule()
+    return replace(rule(state=_without_failures(state)), lists=state.lists)
+
+
+@seeds("DEV-ERROR-004").around(policy, "allocate_resource")
+def the_error_of_a_plugin_is_lost(rule: Any) -> Any:
+    """Replaces the plugin's error in the message."""
+    try:
+        return rule()
+    except DeviceError as error:
+        if "rpc error" not in str(error):
+            raise
+        raise DeviceError("the plugin failed", error.state) from None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.devices.policy import Near
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import TopologyHint
 
@@ -76,6 +77,26 @@ class AnyDeviceReused(DeviceManager):
 
     def near(self, affinity: TopologyHint) -> Near:
         return super().near(affinity)._replace(reusable=ANYWHERE)
+
+
+class EndedInitDevicesDemanded(DeviceManager):
+    """Refuses a running pod if its completed init container could not get its devices today.
+
+    When only the kubelet restarts, it checks the devices of containers that have ended, such as
+    init containers. If their plugin has not registered again yet, or they are unhealthy, the
+    running pod is refused and killed.
+    """
+
+    deviation = Defect(
+        "ended-init-devices-demanded",
+        ALL,
+        "If you restart the kubelet, Pods (and their containers) continue to run even during the "
+        "restart.",
+        f"{ISSUES}124345",
+    )
+
+    def runs(self, pod: Pod, container: PodContainer) -> bool:
+        return super().runs(pod, container) and container.name in self.running[pod.uid]
 
 
 ALL_NODES_FOR_DEVICES = Defect(

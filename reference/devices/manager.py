@@ -10,7 +10,7 @@ from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.manager import Manager, unexpected_admission_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numaproof.protocol.messages import DeviceResource
     from numaproof.reference.devices.hints import DeviceHints
@@ -25,6 +25,8 @@ class DeviceManager(Manager[DeviceState]):
     """The Device Manager.
 
     `first_choice` has, by container and resource, the devices to prefer among equally good ones.
+    `running` has the names of the containers that ran when the kubelet restarted, by pod uid,
+    until all pods are known.
     """
 
     def __init__(
@@ -34,7 +36,13 @@ class DeviceManager(Manager[DeviceState]):
         self._hints = hints
         self.has_plugins = False
         self.first_choice: Mapping[str, PreferredDevices] = {}
+        self.running: Mapping[str, Collection[str]] = {}
         self._state_to_save = state
+
+    def resume(self, running: Mapping[str, Collection[str]]) -> None:
+        """Continues after a restart that `running` containers survived."""
+        self.running = running
+        self.has_plugins = self.has_plugins or not self._is_idle
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
         self.state = self._state_to_save = self.state.report(lists)
@@ -67,14 +75,24 @@ class DeviceManager(Manager[DeviceState]):
         first_choice = self.first_choice.get(container.name, {})
         before = self.state.of(pod.uid, container.name)
         try:
-            self.state = policy.allocate(
-                self.state, pod, container, self.near(affinity), first_choice
-            )
+            if self.runs(pod, container):
+                self.state = policy.keep(self.state, pod, container)
+            else:
+                self.state = policy.allocate(
+                    self.state, pod, container, self.near(affinity), first_choice
+                )
         except policy.DeviceError as error:
             self.state = error.state
             raise unexpected_admission_error(error) from None
         if self.state.of(pod.uid, container.name) != before:
             self._state_to_save = self.state
+
+    def runs(self, pod: Pod, container: PodContainer) -> bool:  # noqa: ARG002 - for overrides
+        """Whether a container of a running pod runs or has completed, and so needs no devices.
+
+        Requirements: NODE-RESTART-003, NODE-RESTART-006.
+        """
+        return pod.uid in self.running
 
     def near(self, affinity: TopologyHint) -> Near:
         """The nodes on which to allocate devices: the same for reusable and for free devices."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from numaproof.protocol.messages import PLUGIN_FAILURE
 from numaproof.reference.devices.state import NONE, DeviceState, ReusableDevices
 from numaproof.reference.errors import AllocationError
 from numaproof.reference.pods import quantity
@@ -105,7 +106,25 @@ def allocate(
         first = frozenset(first_choice.get(resource, ()))
         request = DeviceRequest(pod.uid, container.name, resource, count, first)
         state = allocate_resource(state, request, near)
-    reuse = dict(kept)
+    return update_reuse(state, pod, container)
+
+
+def keep(state: DeviceState, pod: Pod, container: PodContainer) -> DeviceState:
+    """Leaves a container that runs the devices that it has, whatever their plugins report.
+
+    Raises:
+        DeviceError: the request changed.
+
+    Requirements: NODE-RESTART-003, NODE-RESTART-006.
+    """
+    for resource, count in requested_devices(state, container).items():
+        check_amount(state, DeviceRequest(pod.uid, container.name, resource, count))
+    return update_reuse(state, pod, container)
+
+
+def update_reuse(state: DeviceState, pod: Pod, container: PodContainer) -> DeviceState:
+    """Returns the state with what later containers of the pod can reuse after this one."""
+    reuse = dict(state.reuse.devices) if state.reuse.uid == pod.uid else {}
     for resource, ids in state.of(pod.uid, container.name).items():
         before = reuse.get(resource, NONE)
         reuse[resource] = before | ids if container.runs_to_completion else before - ids
@@ -118,24 +137,21 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     The container keeps devices that it already holds. Devices that its pod can reuse come first.
 
     Raises:
-        DeviceError: the request changed, a device is unhealthy, or too few are available.
+        DeviceError: the request changed, a device is unhealthy, too few are available, or the
+            plugin fails.
 
-    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005.
+    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-ERROR-004,
+    DEV-HEALTH-005.
     """
     uid, name, resource, count, *_ = request
+    check_amount(state, request)
     held = state.of(uid, name).get(resource)
-    if held is not None and len(held) != count:
-        raise DeviceError(
-            f'pod "{uid}" container "{name}" changed request for resource "{resource}" '
-            f"from {len(held)} to {count}",
-            state,
-        )
     check_health(state, resource, held or NONE)
     if held is not None or not count:
         return state
     reusable = state.reuse.of(uid, resource)
     first = frozenset(by_affinity(state, request, reusable, near.reusable)[:count])
-    state = state.take(resource, first)
+    before, state = state, state.take(resource, first)
     needed = count - len(first)
     available = state.available(resource)
     if len(available) < needed:
@@ -147,7 +163,26 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     # The plugin has no say in which devices are reused.
     request = request._replace(preferred=state.lists[resource].preferred)
     chosen = first.union(by_affinity(state, request, available, near.free)[:needed])
+    if state.lists[resource].fails:
+        raise DeviceError(f"rpc error: code = Unknown desc = {PLUGIN_FAILURE}", before)
     return state.give(uid, name, resource, chosen)
+
+
+def check_amount(state: DeviceState, request: DeviceRequest) -> None:
+    """Checks that the container requests as many devices of the resource as it holds, if any.
+
+    Raises:
+        DeviceError: the request changed.
+
+    Requirements: DEV-ERROR-002.
+    """
+    held = state.of(request.uid, request.container).get(request.resource)
+    if held is not None and len(held) != request.amount:
+        raise DeviceError(
+            f'pod "{request.uid}" container "{request.container}" changed request for resource '
+            f'"{request.resource}" from {len(held)} to {request.amount}',
+            state,
+        )
 
 
 def check_health(state: DeviceState, resource: str, held_devices: frozenset[str]) -> None:

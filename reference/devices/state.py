@@ -47,12 +47,14 @@ class Devices:
 
     `nodes` maps each device's id to its NUMA nodes: None if the plugin reports no topology, or 0 if
     it reports a topology without nodes. `preferred` are the ids in the plugin's preferred
-    allocation, in order. A resource has no devices after a restart until its plugin reports again.
+    allocation, in order; if `fails` is true, it fails to allocate. A resource has no devices after
+    a restart until its plugin reports again.
     """
 
     nodes: Mapping[str, int | None] = field(default_factory=dict)
     healthy: frozenset[str] = NONE
     preferred: tuple[str, ...] = ()
+    fails: bool = False
 
     @property
     def has_topology(self) -> bool:
@@ -92,6 +94,7 @@ class DeviceState:
                 },
                 frozenset(device.id for device in one.ids if device.healthy),
                 one.preferred,
+                one.fails,
             )
         return replace(self, lists=known)
 

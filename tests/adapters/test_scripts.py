@@ -75,3 +75,24 @@ def test_every_release_pins_its_modules_with_checksums() -> None:
     for release in mods:
         text = (FOLDER / "releases" / f"{release}.mod").read_text()
         assert f"k8s.io/kubernetes v{release}." in text
+
+
+def test_a_board_names_every_kubelet_and_ends_with_the_worst_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "kubelets").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "kubelets" / name).touch()
+    stub = tmp_path / "bin" / "numaproof"
+    stub.parent.mkdir()
+    stub.write_text('#!/bin/sh\necho "  $*"\ncase "$*" in *kubelets/a*) exit 1 ;; esac\n')
+    stub.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{stub.parent}:{os.environ['PATH']}"}
+    command = ("/bin/sh", str(FOLDER / "binary" / "board.sh"), str(tmp_path))
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stdout.replace(str(tmp_path), "F").splitlines() == [
+        "F/kubelets/a",
+        "  check --kubelet F/kubelets/a --out F/reports/a --quick",
+        "F/kubelets/b",
+        "  check --kubelet F/kubelets/b --out F/reports/b --quick",
+        "  board F/reports --out F/site",
+    ]

@@ -9,11 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from numaproof.conformance import check
 from numaproof.protocol.events import CaseFinished
 
+Command = Callable[..., Any]
 Program = Callable[[str], str]
 Finished = Callable[[Path], list[CaseFinished]]
 Small = tuple[str, ...]
@@ -70,3 +73,54 @@ def test_an_interrupt_exits_with_3_and_reports_what_ran(
     assert "known.yaml: not written, because the run is incomplete" in errors
     assert not (tmp_path / "known.yaml").exists()
     os.close(child)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("request.op == 'admit'", "no answer to admit within 4 s, not when repeated either"),
+        (
+            "request.op == 'admit' and not os.path.exists('hung')",
+            "no answer to admit within 4 s (not every time: it is slow or flaky)",
+        ),
+    ],
+)
+def test_a_time_out_is_repeated(
+    condition: str,
+    message: str,
+    command: Command,
+    program: Program,
+    read_case_runs: Finished,
+) -> None:
+    hanging = program(f"""
+        if {condition}:
+            open("hung", "w").close()
+            time.sleep(600)
+        answer(request)
+        """)
+    one = ("--machine", "laptop-4c8t", "--select", "example-guaranteed-integer-is-exclusive")
+    ended = command("check", *one, "--implementation", hanging, "--timeout", "4")
+    assert ended.code == 1
+    (run,) = read_case_runs(Path("numaproof-report/check"))
+    assert (run.outcome, run.message) == ("time-out", message)
+
+
+def test_only_a_few_time_outs_are_repeated(
+    command: Command,
+    program: Program,
+    read_case_runs: Finished,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "_MAX_CONFIRMED", 1)
+    hanging = program("if request.op == 'hello':\n    answer(request)\nelse: time.sleep(600)")
+    two = ("--select", "example-guaranteed-integer-*", "--select", "example-guaranteed-fraction-*")
+    ended = command(
+        *("check", "--machine", "laptop-4c8t", *two),
+        *("--implementation", hanging, "--timeout", "4"),
+    )
+    assert ended.code == 1
+    runs = read_case_runs(Path("numaproof-report/check"))
+    assert [run.message.endswith("repeated either") for run in runs] == [
+        True,
+        *[False] * (len(runs) - 1),
+    ]

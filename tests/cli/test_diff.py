@@ -65,3 +65,40 @@ def test_a_difference_after_an_upgrade_replays(command: Command, program: Progra
     kept.write_text(file.read_text())
     assert command("diff", kept, "--right", lying, "--tries", "1").code == 1
     assert command("replay", kept, "--out", "healthy").code == 0
+
+
+def of_release(program: Program, name: str, *releases: str) -> str:
+    """A program that claims only some releases."""
+    return program(
+        f"""
+        reply = reference.call(request.op, codec.decode_args(request))
+        plain = json.loads(codec.encode_answer(request.id, reply))
+        if request.op == "hello":
+            plain["ok"] |= {{"name": {name!r}, "version": "1", "kubernetes": {list(releases)}}}
+        print(json.dumps(plain), flush=True)
+        """
+    )
+
+
+def test_sides_without_a_common_release_are_both_named(command: Command, program: Program) -> None:
+    right = of_release(program, "right", "1.37")
+    Path("left.py").write_text((Path("..") / "program.py").read_text().replace("'right'", "'left'"))
+    text = Path("left.py").read_text().replace("1.37", "1.36")
+    Path("left.py").write_text(text)
+    left = right.replace(right.split()[-1], "left.py")
+    ended = command("diff", "--left", left, "--right", right, "--seeds", "0:1")
+    assert ended.code == 2
+    assert ended.err.splitlines()[-1] == (
+        "Error: no common release: left 1 claims 1.36 and right 1 claims 1.37;"
+        " compare programs of the same release"
+    )
+
+
+def test_the_newest_common_release_is_compared(command: Command, program: Program) -> None:
+    right = of_release(program, "right", "1.36", "1.37")
+    text = (Path("..") / "program.py").read_text().replace("['1.36', '1.37']", "['1.35', '1.36']")
+    Path("left.py").write_text(text)
+    left = right.replace(right.split()[-1], "left.py")
+    ended = command("diff", "--left", left, "--right", right, "--seeds", "0:1")
+    assert (ended.code, ended.err) == (0, "")
+    assert ", Kubernetes 1.36, level kubelet, 1 example" in ended.out

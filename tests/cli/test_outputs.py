@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from numaproof.cli.outputs import follow
@@ -28,3 +31,16 @@ def test_a_run_cut_short_counts_failures_separately(tmp_path: Path) -> None:
     *_, end = read_events(tmp_path / EVENTS)
     assert isinstance(end, RunEnded)
     assert (end.complete, end.outcomes) == (False, {"pass": 8, "fault": 1, "fail": 1})
+
+
+def test_nothing_but_the_report_is_in_the_working_directory(tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "numaproof", "fuzz", "--examples", "2"],
+        cwd=here,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        check=True,
+        capture_output=True,
+    )
+    assert [file.name for file in here.iterdir()] == ["numaproof-report"]

@@ -46,6 +46,10 @@ NOT_RUN = {
         "cd adapters/kubelet",
         'for release in 1.30 * --right "/tmp/kubelet-$release -v=-1"*',
         "numaproof diff --kind upgrade *",
+        "mkdir -p kubelets-board/kubelets",
+        "for release in 1.30 * kubelets-board/kubelets/kubelet-$release*",
+        "cp ./kubelet-vendor kubelets-board/kubelets/",
+        "sudo env *adapters/kubelet/binary/board.sh kubelets-board",
     ),
     "needs the sources of a release to come": (
         'cd "$(go env GOMODCACHE)/k8s.io"',

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import struct
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
 import pytest
 
 from numaproof.kubelet import binary
 from numaproof.kubelet.binary import BinaryError, identify
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -79,12 +78,42 @@ def test_the_nearest_release_is_offered_for_an_unknown_one(
         ("echo Kubernetes 1.34.0", "'Kubernetes 1.34.0'"),
         ("echo Kubernetes v1.34.0 >&2", "''"),
         ("printf '\\377'", "'\ufffd'"),
+        ("exit 3", "'' and ended with exit code 3"),
+        ("kill -9 $$", "'' and ended with signal SIGKILL"),
         (f"echo {'x' * 100}", f"'{'x' * 60}'"),
     ],
 )
 def test_another_program_is_no_kubelet(file: Path, script: str, shown: str) -> None:
     message = refusal(program(file, script))
     assert message == (f"not a kubelet: --version printed {shown} (expected Kubernetes v1.N.P)")
+
+
+def test_the_error_of_a_failed_program_is_shown(file: Path) -> None:
+    missing = "libc.so.7: cannot open shared object file"
+    message = refusal(program(file, f"echo '{missing}' >&2; exit 127"))
+    assert message.endswith(f"exit code 127 (expected Kubernetes v1.N.P): {missing}")
+
+
+RAW = 'version.Info{Major:"1", GitVersion:"v1.34.1", %s, GoVersion:"go1.26.8"}'
+
+
+@pytest.mark.parametrize(
+    ("fields", "known"),
+    [
+        ('GitCommit:"$Format:%%H$", GitTreeState:"", BuildDate:"1970-01-01T00:00:00Z"', {}),
+        (
+            'GitCommit:"85ce", GitTreeState:"clean", BuildDate:"2025-09-10T19:06:13Z"',
+            {"commit": "85ce", "built": "2025-09-10T19:06:13Z"},
+        ),
+        ('GitCommit:"85ce", GitTreeState:"dirty"', {"commit": "85ce with changes"}),
+    ],
+)
+def test_a_build_is_identified(file: Path, fields: str, known: dict[str, str]) -> None:
+    shown = RAW.replace("%s", fields.replace("%%", "%"))
+    program(file, f"[ $1 = --version ] && echo Kubernetes v1.34.1 || echo '{shown}'")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    found = binary.build(identify(file))
+    assert found == {**known, "Go": "1.26.8", "SHA-256": digest}
 
 
 def test_a_program_that_does_not_end_is_no_kubelet(
@@ -135,6 +164,18 @@ def test_a_broken_program_for_this_architecture_is_refused(file: Path) -> None:
     if HERE not in NUMBERS:
         pytest.skip(f"no number is known for {HERE}")
     assert refusal(program(file, elf(NUMBERS[HERE]))) == "Exec format error"
+
+
+def test_a_script_without_its_interpreter_is_refused(file: Path) -> None:
+    content = b"#!/no/such/shell -e\n"
+    assert refusal(program(file, content)) == "its interpreter /no/such/shell -e is missing"
+
+
+def test_a_program_without_its_loader_is_refused(file: Path) -> None:
+    found = Path(sys.executable).read_bytes()
+    loader = next(one for one in (b"/lib64/ld-linux", b"/lib/ld-linux") if one in found)
+    program(file, found.replace(loader, loader[:-1] + b"_"))
+    assert refusal(file).startswith("its dynamic loader is missing")
 
 
 @pytest.mark.parametrize("content", [b"", b"MZ\x90\x00", b"\x7fEL", b"Kubernetes v1.34.0\n"])

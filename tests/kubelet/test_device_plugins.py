@@ -13,6 +13,7 @@ import pytest
 from builders.devices import NIC, device_resource
 from numaproof.kubelet import sockets
 from numaproof.kubelet.device_plugins import SCHEMA, DevicePlugin
+from numaproof.protocol.messages import PLUGIN_FAILURE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -169,14 +170,26 @@ async def test_a_plugin_prefers_the_devices_that_come_first_in_its_order(
         assert response.get("deviceIDs", []) == chosen.split()
 
 
-async def test_every_container_gets_its_devices_without_setup(tmp_path: Path) -> None:
+async def test_every_container_gets_the_files_of_its_devices(tmp_path: Path) -> None:
     async with running(tmp_path) as kubelet:
         requests = [{"devices_ids": ["a"]}, {"devices_ids": ["b", "c"]}]
         answer = await kubelet.ask(
             "Allocate", "AllocateRequest", "AllocateResponse", container_requests=requests
         )
-        assert answer == {"container_responses": [{}, {}]}
+        files = [
+            [device["host_path"] for device in one["devices"]]
+            for one in answer["container_responses"]
+        ]
+        assert files == [[f"/dev/{NIC}/a"], [f"/dev/{NIC}/b", f"/dev/{NIC}/c"]]
         assert await kubelet.ask("PreStartContainer", "Empty", "Empty") == {}
+
+
+async def test_a_plugin_that_fails_allocates_nothing(tmp_path: Path) -> None:
+    report = msgspec.structs.replace(REPORT, fails=True)
+    async with running(tmp_path, report) as kubelet:
+        with pytest.raises(grpc.aio.AioRpcError, match=PLUGIN_FAILURE) as failed:
+            await kubelet.ask("Allocate", "AllocateRequest", "AllocateResponse")
+        assert failed.value.code() == grpc.StatusCode.UNKNOWN
 
 
 async def test_other_calls_are_not_implemented(tmp_path: Path) -> None:

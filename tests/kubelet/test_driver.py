@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders.devices import NIC, device_resource
 from builders.machines import discover_profile, regular
@@ -40,6 +41,7 @@ pytestmark = [
 LAPTOP = "laptop-4c8t"
 STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
 TWO = guaranteed_resources({"cpu": "2", "memory": "64Mi"})
+FOUR = guaranteed_resources({"cpu": "4", "memory": "64Mi"})
 MANY = guaranteed_resources({"cpu": "60", "memory": "64Mi"})
 HALF = {"requests": {"cpu": "500m"}}
 
@@ -165,6 +167,42 @@ def test_a_restart_keeps_what_pods_have(node: Node) -> None:
     assert node.admit(stays) == messages.Admitted(before)
 
 
+def test_running_pods_survive_a_restart_of_the_kubelet(node: Node) -> None:
+    web = pod("uid-web", [container("app", {"limits": {"cpu": "2", "memory": "64Mi", NIC: "1"}})])
+    late = pod("uid-late", [container("app", TWO)])
+    node.start(devices=(device_resource(a=None),))
+    before = node.admit(web)
+    assert node.admit(pod("uid-goes", [container("app", FOUR)])).containers
+    # The plugin does not come back, and what the pod that left had is free too late.
+    node.start(pods=(web, late), running={"uid-web": ("app",)})
+    assert node.admit(web) == before
+    assert node.admit(late).reason == "UnexpectedAdmissionError"
+    assert node.call("state").pods == {"uid-web": before.containers}
+    told = node.call("reconcile").updates
+    assert [(one.uid, one.cpus) for one in told] == [
+        ("uid-web", before.containers["app"].exclusive)
+    ]
+
+
+def test_containers_end_by_themselves(node: Node) -> None:
+    job = pod("uid-job", [container("one", TWO), container("two", TWO)], [container("load", TWO)])
+    job["spec"]["restartPolicy"] = "Never"
+    node.start()
+    held = node.admit(job).containers
+
+    def end(uid: str, name: str) -> Any:
+        return node.call("end", messages.EndArgs(uid, name))
+
+    for name in ("load", "two"):
+        assert end("uid-job", name) == messages.Done()
+        assert node.call("state").pods == {"uid-job": held}
+    assert [one.container for one in node.call("reconcile").updates] == ["one"]
+    assert end("uid-job", "one") == messages.Done()
+    assert node.call("state").shared == CPUSet.parse("0-7")
+    node.admit(pod("uid-web", [container("app", TWO)]))
+    assert isinstance(end("uid-web", "app"), messages.Unsupported)
+
+
 def test_the_memory_manager_pins_memory(node: Node) -> None:
     config = {
         "memoryManagerPolicy": "Static",
@@ -197,6 +235,18 @@ def test_devices_are_reported_and_allocated(node: Node) -> None:
     assert node.call("devices", messages.DevicesArgs(reports)) == messages.Done()
     fourth = node.admit(pod("uid-d", [container("app", wants)]))
     assert fourth.containers["app"].devices == {NIC: ("d2",)}
+
+
+def test_a_plugin_that_fails_gives_no_devices(node: Node) -> None:
+    report = device_resource(d0=[0])
+    node.start({}, devices=(replace(report, fails=True),))
+    wants = {"limits": {NIC: 1, "memory": "1Gi"}}
+    refused = node.admit(pod("uid-a", [container("app", wants)]))
+    assert isinstance(refused, messages.AdmissionRefused)
+    assert messages.PLUGIN_FAILURE in refused.message
+    assert node.call("devices", messages.DevicesArgs((report,))) == messages.Done()
+    admitted = node.admit(pod("uid-b", [container("app", wants)]))
+    assert admitted.containers["app"].devices == {NIC: ("d0",)}
 
 
 def test_a_refused_pod_and_quotas_are_told_if_they_are_wanted(node: Node) -> None:

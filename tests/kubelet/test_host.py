@@ -57,30 +57,37 @@ def test_a_kernel_must_be_recent(
     assert problem("kernel") == f"{system} {release}; {fix}"
 
 
-def test_root_may_create_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(host, "_SWITCHES", {"kernel.ostype": "no"})
-    assert problem("namespaces") == "as root; "
+@pytest.mark.parametrize(("user", "found"), [(0, "as root; "), (1000, "user namespaces; ")])
+def test_namespaces_are_tried(user: int, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_PROBE", ("true",))
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(host, "_SWITCHES", {"kernel.ostype": ("Linux", "no")})
+    assert problem("namespaces") == found
+
+
+SWITCHED = (
+    "not permitted without root (kernel.ostype is Linux); "
+    "run numaproof with sudo, or permit them: sudo sysctl kernel.ostype=1"
+)
 
 
 @pytest.mark.parametrize(
-    ("switches", "expected"),
+    ("user", "switches", "expected"),
     [
-        ({}, "user namespaces; "),
-        ({"kernel.ostype": "Linux", "kernel.no_such": "1"}, "user namespaces; "),
-        (
-            {"kernel.ostype": "1"},
-            (
-                "not permitted without root (kernel.ostype is Linux); "
-                "run numaproof with sudo, or permit them: sudo sysctl kernel.ostype=1"
-            ),
-        ),
+        (0, {"kernel.ostype": ("Linux", "1")}, "no namespaces; do this"),
+        (1000, {"kernel.ostype": ("Linux", "1")}, SWITCHED),
+        (1000, {"kernel.ostype": ("0", "1"), "kernel.no_such": ("", "")}, "no namespaces; do this"),
     ],
 )
-def test_users_need_settings_that_permit_namespaces(
-    switches: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+def test_the_setting_that_forbids_namespaces_is_named(
+    user: int,
+    switches: dict[str, tuple[str, str]],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    refuse = "echo first >&2; echo 'no namespaces; do this' >&2; exit 1"
+    monkeypatch.setattr(host, "_PROBE", ("sh", "-c", refuse))
+    monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(host, "_SWITCHES", switches)
     assert problem("namespaces") == expected
 

@@ -153,11 +153,11 @@ STATE = "could not restore state from checkpoint: unexpected end of JSON input"
             id="only the error of another part",
         ),
         pytest.param("sh: 1: exec: not found", "config", "sh: 1: exec: not found", id="no klog"),
-        pytest.param("", "config", "it wrote nothing", id="no output"),
+        pytest.param("", "config", "it wrote nothing and ended with exit code 1", id="silence"),
     ],
 )
 def test_a_refusal_has_its_stage_and_its_message(log: str, stage: str, message: str) -> None:
-    assert last_words.refusal(log) == StartRefused(stage, message)
+    assert last_words.refusal(log, 1) == StartRefused(stage, message)
 
 
 PANIC = """\
@@ -177,10 +177,15 @@ k8s.io/kubernetes/pkg/kubelet/apis/config/v1beta1.SetDefaults_KubeletConfigurati
     ],
 )
 def test_a_crash_is_a_fault_with_its_trace(crash: str, message: str | None) -> None:
-    answer = last_words.refusal(f'{MACHINE}{COMMAND}"failed to run Kubelet"\n{crash}')
+    answer = last_words.refusal(f'{MACHINE}{COMMAND}"failed to run Kubelet"\n{crash}', 2)
     assert answer == Fault(message or crash.splitlines()[0], crash)
 
 
 def test_a_crash_that_is_only_mentioned_is_none() -> None:
-    answer = last_words.refusal(f'{COMMAND}"no panic: only words"')
+    answer = last_words.refusal(f'{COMMAND}"no panic: only words"', 1)
     assert answer == StartRefused("config", "no panic: only words")
+
+
+def test_a_signal_is_a_crash() -> None:
+    answer = last_words.refusal("first\nlast", -11)
+    assert answer == Fault("it ended with signal SIGSEGV", "first\nlast")

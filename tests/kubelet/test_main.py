@@ -141,7 +141,10 @@ def test_what_a_process_cannot_be_asked_is_unsupported(
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("", messages.StartRefused("config", "it wrote nothing")),
+        (
+            "exit 3",
+            messages.StartRefused("config", "it wrote nothing and ended with exit code 3"),
+        ),
         ("echo first; echo last; exit 1", messages.StartRefused("config", "last")),
         (
             """echo 'E1126 16:34:08.0 9 x.go:1] "Failed to initialize cpu manager" err="a b"'""",
@@ -151,7 +154,7 @@ def test_what_a_process_cannot_be_asked_is_unsupported(
             "echo panic: x; echo; echo goroutine",
             messages.Fault("panic: x", "panic: x\n\ngoroutine"),
         ),
-        ("kill -9 $$", messages.StartRefused("config", "it wrote nothing")),
+        ("kill -9 $$", messages.Fault("it ended with signal SIGKILL")),
     ],
 )
 def test_a_kubelet_that_ends_has_refused_to_start(

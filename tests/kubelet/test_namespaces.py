@@ -239,8 +239,46 @@ def test_a_host_without_namespaces_is_told_how_to_permit_them(tmp_path: Path) ->
     assert ended.returncode == 1
     assert ended.stderr.strip().endswith(
         "NamespaceError: cannot create namespaces: Operation not permitted; run it as root, or "
-        "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+        "permit user namespaces"
     )
+
+
+def test_mounts_that_are_not_permitted_are_one_line() -> None:
+    """As in a container, or where AppArmor restricts user namespaces."""
+    refuse = """
+namespaces._prepare = lambda: namespaces.bind(Path("/no/such"), Path("/nor/this"))
+"""
+    ended = run("pass", before=refuse)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("cannot use namespaces: mount /no/such on /nor/this: No such")
+    assert ended.stderr.count("\n") == 1
+
+
+HIDE = """
+    place, kept = map(Path, arguments)
+    own_mounts()
+    hide(place, kept, place / "kept file", Path("/etc"), place / "missing")
+    print(json.dumps({str(one.relative_to(place)): one.is_dir() for one in place.rglob("*")}))
+"""
+
+
+def test_what_is_needed_stays_visible_in_a_hidden_folder(tmp_path: Path) -> None:
+    for folder in ("kept/folder/inside", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("kept file", "other file", "kept/other file"):
+        (tmp_path / file).touch()
+    assert said(HIDE, tmp_path, tmp_path / "kept/folder") == {
+        "kept": True,
+        "kept/folder": True,
+        "kept/folder/inside": True,
+        "kept file": False,
+    }
+
+
+def test_the_host_can_be_tried() -> None:
+    probe = [sys.executable, "-m", "numaproof.kubelet.namespaces"]
+    ended = subprocess.run(probe, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_mount_that_fails_names_both_sides() -> None:

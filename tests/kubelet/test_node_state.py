@@ -163,3 +163,11 @@ def test_a_container_has_devices_and_quotas_if_they_are_wanted(tmp_path: Path) -
 )
 def test_a_hint_is_read_as_it_is_logged(text: str, expected: messages.Hint) -> None:
     assert hint(text) == expected
+
+
+def test_the_files_that_name_a_pod_are_known(tmp_path: Path) -> None:
+    write(tmp_path, node_state.CPU, {"policyName": "static", "entries": {"uid-a": {"app": "1"}}})
+    write(tmp_path, node_state.MEMORY, {"policyName": "Static", "podEntries": {"uid-a": []}})
+    state = NodeState(tmp_path)
+    assert state.files_naming("uid-a") == {node_state.CPU, node_state.MEMORY}
+    assert state.files_naming("uid-b") == set()

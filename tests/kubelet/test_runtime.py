@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -233,9 +234,10 @@ async def test_the_resources_that_are_requested_are_recorded(tmp_path: Path) -> 
     async with serving(runtime, tmp_path) as client:
         sandbox = await client.sandbox("uid-a")
         container = await client.container(sandbox, "uid-a", "app", cpu_quota=-1, cpuset_cpus="1-2")
-        await client.ask(
-            "UpdateContainerResources", container_id=container, linux={"cpuset_cpus": "3"}
-        )
+        update = {"container_id": container, "linux": {"cpuset_cpus": "3"}}
+        assert await client.refusal("UpdateContainerResources", **update) == grpc.StatusCode.UNKNOWN
+        assert len(runtime.requests) == 1
+        await client.ask("UpdateContainerResources", **update)
         assert [(one.place, one.operation, one.resources) for one in runtime.requests] == [
             (("uid-a", "app"), "create", {"cpu_quota": -1, "cpuset_cpus": "1-2"}),
             (("uid-a", "app"), "update", {"cpuset_cpus": "3"}),
@@ -264,6 +266,23 @@ async def test_an_unknown_sandbox_is_not_found_but_can_be_stopped(tmp_path: Path
             grpc.StatusCode.NOT_FOUND
         )
         assert await client.ask("RemoveContainer", container_id="x") == {}
+
+
+async def test_a_held_pod_runs_on_until_it_is_let_go(tmp_path: Path) -> None:
+    runtime = Runtime()
+    changes: asyncio.Queue[None] = asyncio.Queue()
+    async with serving(runtime, tmp_path) as client:
+        container = await client.container(await client.sandbox("uid-a"), "uid-a", "app")
+        await client.ask("StartContainer", container_id=container)
+        runtime.on_change = lambda: changes.put_nowait(None)
+        with runtime.holding("uid-a"):
+            stop = asyncio.create_task(client.ask("StopContainer", container_id=container))
+            await changes.get()
+            assert runtime.stopping == {"uid-a"}
+            assert (await client.status(container))["state"] == RUNNING
+        await stop
+        assert (await client.status(container))["state"] == EXITED
+        assert runtime.stopping == set()
 
 
 async def test_other_calls_are_not_implemented(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ def test_every_operation_of_the_page_is_in_the_table() -> None:
         "start",
         "admit",
         "remove",
+        "end",
         "devices",
         "hints",
         "state",

@@ -23,7 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new location for temporary folders."""
     made = tmp_path / "place"
     made.mkdir()
-    monkeypatch.setattr(scratch, "_place", lambda: str(made))
+    monkeypatch.setattr(scratch, "scratch_place", lambda: str(made))
     monkeypatch.setattr(scratch, "_cleared_places", set())
     return made
 

@@ -91,6 +91,8 @@ def test_all_version_1_features_are_assumed_of_a_kubelet() -> None:
         "refused-pods",
         "flags",
         "preferred-devices",
+        "running-restart",
+        "failing-plugins",
     }
 
 
