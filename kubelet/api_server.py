@@ -43,12 +43,21 @@ _KINDS = {
     "configmaps": "ConfigMap",
     "secrets": "Secret",
 }
-_ROOM = {
+DISKS = {"ephemeral-storage": "1Ei"}
+"""Room for any pod on the disks, which no machine describes."""
+
+ROOM = {
+    **DISKS,
     "cpu": "1000000",
     "memory": "1Ei",
     "pods": "1000000",
     **dict.fromkeys(("hugepages-2Mi", "hugepages-1Gi", "hugepages-64Ki", "hugepages-32Mi"), "1Ei"),
 }
+"""Room for any pod.
+
+A kubelet rejects pods that the scheduler would not have sent to the node. What its resource
+managers make of them is seen only if the node has room.
+"""
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 _MERGE_KEYS = {
     "conditions": "type",
@@ -187,11 +196,16 @@ def _without_directives(patch: Any) -> Any:
 
 
 class ApiServer:
-    """Serves a store over HTTP on the loopback interface."""
+    """Serves a store over HTTP on the loopback interface.
+
+    Attributes:
+        room: allocatable resources that nodes have whatever they report.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.port = 0
+        self.room: Object = ROOM
         self._runner: web.AppRunner | None = None
         self._gates: dict[str, asyncio.Event] = {}
 
@@ -237,13 +251,13 @@ class ApiServer:
         if old is None:
             return _failure(404, "NotFound", at["name"])
         if method == "GET":
-            return _object(old, at)
+            return self._object(old, at)
         if method == "DELETE":
             self.store.delete(*place)
-            return _object(old, at)
+            return self._object(old, at)
         body = json.loads(content)
         new = merge(copy.deepcopy(old), body) if method == "PATCH" else body
-        return _object(self.store.put(at["plural"], new), at)
+        return self._object(self.store.put(at["plural"], new), at)
 
     def _create(self, body: Object, at: dict[str, str]) -> web.Response:
         if at["sub"] == "token":
@@ -261,7 +275,7 @@ class ApiServer:
             metadata.setdefault("namespace", at["namespace"])
         if self.store.get(at["plural"], at["namespace"], metadata["name"]):
             return _failure(409, "AlreadyExists", metadata["name"])
-        return _object(self.store.put(at["plural"], body), at, status=201)
+        return self._object(self.store.put(at["plural"], body), at, status=201)
 
     def _list(self, request: web.Request, at: dict[str, str]) -> web.Response:
         items = [
@@ -275,7 +289,7 @@ class ApiServer:
                 "kind": f"{kind}List",
                 "apiVersion": _version(at),
                 "metadata": {"resourceVersion": self.store.version},
-                "items": [_typed(one, at) for one in items],
+                "items": [self._typed(one, at) for one in items],
             }
         )
 
@@ -289,7 +303,7 @@ class ApiServer:
         await response.prepare(request)
         for one in existing:
             if _matches(one, selector):
-                await response.write(_event("ADDED", one, at))
+                await response.write(self._event("ADDED", one, at))
         if request.query.get("sendInitialEvents") == "true":
             mark = {
                 "metadata": {
@@ -297,40 +311,33 @@ class ApiServer:
                     "annotations": _INITIAL_EVENTS_END,
                 }
             }
-            await response.write(_event("BOOKMARK", mark, at))
+            await response.write(self._event("BOOKMARK", mark, at))
         with suppress(ConnectionError):
             while True:
                 kind, one = await changes.get()
                 own = at["namespace"] in ("", one["metadata"].get("namespace"))
                 if own and _matches(one, selector):
-                    await response.write(_event(kind, one, at))
+                    await response.write(self._event(kind, one, at))
         self.store.unwatch(changes)
         return response
+
+    def _typed(self, value: Object, at: dict[str, str]) -> Object:
+        kind = _KINDS.get(at["plural"], at["plural"].title())
+        if at["plural"] == "nodes":
+            status = value.get("status", {})
+            allocatable = status.get("allocatable", {}) | self.room
+            value = value | {"status": status | {"allocatable": allocatable}}
+        return {"kind": kind, "apiVersion": _version(at)} | value
+
+    def _event(self, kind: str, value: Object, at: dict[str, str]) -> bytes:
+        return json.dumps({"type": kind, "object": self._typed(value, at)}).encode() + b"\n"
+
+    def _object(self, value: Object, at: dict[str, str], status: int = 200) -> web.Response:
+        return web.json_response(self._typed(value, at), status=status)
 
 
 def _version(at: dict[str, str]) -> str:
     return at["version"].removeprefix("apis/").removeprefix("api/")
-
-
-def _typed(value: Object, at: dict[str, str]) -> Object:
-    kind = _KINDS.get(at["plural"], at["plural"].title())
-    if at["plural"] == "nodes":
-        value = _with_room(value)
-    return {"kind": kind, "apiVersion": _version(at)} | value
-
-
-def _with_room(node: Object) -> Object:
-    """A node with room for any pod.
-
-    A kubelet rejects pods that the scheduler would not have sent to the node. What its resource
-    managers make of them is seen only if the node has room.
-    """
-    status = node.get("status", {})
-    return node | {"status": status | {"allocatable": status.get("allocatable", {}) | _ROOM}}
-
-
-def _event(kind: str, value: Object, at: dict[str, str]) -> bytes:
-    return json.dumps({"type": kind, "object": _typed(value, at)}).encode() + b"\n"
 
 
 def _matches(candidate: Object, selector: str) -> bool:
@@ -344,10 +351,6 @@ def _matches(candidate: Object, selector: str) -> bool:
         if (str(value) == wanted) is negated:
             return False
     return True
-
-
-def _object(value: Object, at: dict[str, str], status: int = 200) -> web.Response:
-    return web.json_response(_typed(value, at), status=status)
 
 
 def _failure(code: int, reason: str, what: str) -> web.Response:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 _FEATURES = (
     *("init-containers", "sidecars", "restart", "reconfiguration", "configuration-validation"),
-    *("feature-gates", "pod-level-resources", "huge-pages", "checkpoint-files", "quota"),
-    *("refused-pods", "flags", "preferred-devices", "effective-configuration"),
-    "running-restart",
-    "failing-plugins",
+    *("feature-gates", "pod-level-resources", "pod-level-resource-managers", "huge-pages"),
+    *("checkpoint-files", "quota", "refused-pods", "flags", "preferred-devices"),
+    *("effective-configuration", "running-restart", "failing-plugins", "metrics"),
+    "node-allocatable",
 )
 
 

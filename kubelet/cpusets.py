@@ -10,6 +10,7 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from numaproof.kubelet.protobuf import Message
     from numaproof.kubelet.runtime import Container as RuntimeContainer
     from numaproof.protocol import messages
 
@@ -19,8 +20,11 @@ def disagreements(
 ) -> Iterator[str]:
     """Where the runtime was told otherwise, as sentences.
 
-    Containers in the shared pool follow it at the next pass of the reconcile loop only, so their
-    CPUs are not compared.
+    A container must be created with its CPUs, so that it never runs elsewhere until the next pass
+    of the reconcile loop. Containers in the shared pool follow it at the next pass only, so it only
+    matters that they are created with CPUs.
+
+    Requirements: NODE-RUNTIME-001.
 
     Args:
         running: the runtime's containers.
@@ -31,17 +35,10 @@ def disagreements(
         own = pods.get(uid, {}).get(name)
         if own is None:
             continue
-        resources = one.config.get("linux", {}).get("resources", {})
-        cpus = CPUSet.parse(resources.get("cpuset_cpus", ""))
-        nodes = NUMASet(CPUSet.parse(resources.get("cpuset_mems", "")))
-        pinned = NUMASet.union(block.numa for block in own.memory)
-        if own.exclusive and cpus != own.exclusive:
-            yield f"the runtime got CPUs {cpus} for {uid}/{name}, which has CPUs {own.exclusive}"
-        if pinned and nodes != pinned:
-            yield (
-                f"the runtime got memory nodes {nodes} for {uid}/{name}, whose memory is on"
-                f" {pinned}"
-            )
+        if one.resources_at_creation is not None:
+            yield from _differences(f"created {uid}/{name} with", one.resources_at_creation, own)
+        if one.resources != one.resources_at_creation:
+            yield from _differences(f"updated {uid}/{name} to", one.resources, own)
         if own.devices is not None:
             files = {device["host_path"] for device in one.config.get("devices", [])}
             devices = {
@@ -51,10 +48,22 @@ def disagreements(
             }
             if files != devices:
                 yield (
-                    f"the runtime got devices {_listed(files)} for {uid}/{name}, which has"
-                    f" {_listed(devices)}"
+                    f"the runtime got devices {_join(files)} for {uid}/{name}, which has"
+                    f" {_join(devices)}"
                 )
 
 
-def _listed(files: set[str]) -> str:
+def _differences(what: str, resources: Message, own: messages.Container) -> Iterator[str]:
+    cpus = CPUSet.parse(resources.get("cpuset_cpus", ""))
+    nodes = NUMASet(CPUSet.parse(resources.get("cpuset_mems", "")))
+    pinned = NUMASet.union(block.numa for block in own.memory)
+    if own.exclusive and cpus != own.exclusive:
+        yield f"the runtime {what} CPUs {cpus or 'unset'}, but it has CPUs {own.exclusive}"
+    if own.cpus and not own.exclusive and not cpus:
+        yield f"the runtime {what} CPUs unset, but it runs on the shared pool"
+    if pinned and nodes != pinned:
+        yield f"the runtime {what} memory nodes {nodes}, but its memory is on {pinned}"
+
+
+def _join(files: set[str]) -> str:
     return ", ".join(sorted(files)) or "none"

@@ -15,7 +15,7 @@ from numaproof.kubelet.protobuf import Message, Schema
 from numaproof.protocol.messages import PLUGIN_FAILURE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from numaproof.protocol.messages import DeviceResource
@@ -78,6 +78,16 @@ class DevicePlugin:
         """Reports a new list of devices."""
         self.report = report
         self._change.set()
+
+    def healthy(self) -> Iterator[tuple[str, str, int | None]]:
+        """The resource, the device and each node of every healthy device; None if unknown.
+
+        The kubelet leaves out devices whose set of nodes is known to be empty.
+        """
+        for device in self.report.ids:
+            if device.healthy:
+                for node in (None,) if device.numa is None else device.numa:
+                    yield self.report.resource, device.id, node
 
     # The plugin's calls
 

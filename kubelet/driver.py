@@ -13,28 +13,40 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.formats.machines import kubelet_log
-from numaproof.kubelet import cpusets, last_words, pod_resources, pods, settings
-from numaproof.kubelet.api_server import ApiServer, Store
+from numaproof.kubelet import (
+    cpusets,
+    last_words,
+    metrics,
+    pod_resources,
+    pods,
+    settings,
+)
+from numaproof.kubelet.api_server import DISKS, ROOM, ApiServer, Store
 from numaproof.kubelet.device_plugins import DevicePlugin
 from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
 from numaproof.kubelet.node_state import NodeState, hint
+from numaproof.kubelet.pod_resources import Resources
 from numaproof.kubelet.process import KubeletProcess, parse_line
 from numaproof.kubelet.runtime import MISSING_IMAGE, Runtime, serve
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from numaproof.kubelet.api_server import Change, Object
     from numaproof.kubelet.runtime import Container
+    from numaproof.reference.pods.pod_level import PodRules
+
+_Answer = TypeVar("_Answer")
 
 _SLOW = 10.0
 """Seconds after which the driver says what it is waiting for."""
@@ -48,6 +60,8 @@ _HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
 _HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
 _PROBE = "numaproof-probe-"
+_EVICTED = "Pod evicted successfully"
+_OF_WORKERS = (_EVICTED, _FIRST_SYNC, _SYNCED)
 _SKIPPED = "skipping container; ID not found in pod status"
 _PASSES = 3
 """A pass of the reconcile loop is over when it skips a container once more. The next pass repeats
@@ -74,6 +88,7 @@ class BoundPod:
         is_initialized: whether its init containers end as soon as they run. Until then they run
             on, so that the pod keeps what it was admitted with.
         completions: the containers that have ended by themselves, for good.
+        victims: the pods that the kubelet has preempted for it, until they are reported.
     """
 
     manifest: Object
@@ -82,6 +97,7 @@ class BoundPod:
     is_admitted: bool = False
     is_initialized: bool = False
     completions: set[str] = field(default_factory=set)
+    victims: list[str] = field(default_factory=list)
 
     @property
     def is_decided(self) -> bool:
@@ -116,6 +132,8 @@ class Driver:
         self._pods: dict[str, BoundPod] = {}
         self._pod_count = 0
         self._probes = 0
+        self._earlier_probes = 0
+        self._scope = ""
         self._plugins: dict[str, DevicePlugin] = {}
         self._has_devices = False
         self._machine_line = ""
@@ -129,6 +147,10 @@ class Driver:
         self._synced_pods: set[str] = set()
         self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
+        self._level_rules: type[PodRules] | None = None
+        self._allocatable: tuple[CPUSet, tuple[messages.MemoryBlock, ...]] = CPUSet(), ()
+        self._check_node = False
+        self._victims: list[str] = []
 
     async def open(self) -> None:
         """Starts the API server and the runtime."""
@@ -162,7 +184,7 @@ class Driver:
         match line.message:
             case "Topology Affinity" if "bestHint" in values:
                 self._note_affinity(values)
-            case message if message in (_FIRST_SYNC, _SYNCED) or message.startswith(_WORKER_ENDED):
+            case message if message in _OF_WORKERS or message.startswith(_WORKER_ENDED):
                 self._note_worker(message, values)
             case message if message == _DEVICES_PROCESSED:
                 self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
@@ -177,9 +199,11 @@ class Driver:
         self._change.set()
 
     def _note_worker(self, message: str, values: dict[str, str]) -> None:
-        """Notes what the worker of a pod has done."""
+        """Notes what the worker of a pod has done; evictions are for the pod that comes next."""
         uid = values.get("podUID", "")
-        if message == _SYNCED:
+        if message == _EVICTED:
+            self._victims.append(values.get("pod", ""))
+        elif message == _SYNCED:
             self._synced_pods.add(uid)
         elif message != _FIRST_SYNC:
             self._workers.discard(uid)
@@ -187,6 +211,7 @@ class Driver:
             self._workers.add(uid)
             if uid in self._pods and values.get("updateType") == "create":
                 self._pods[uid].is_admitted = True
+                self._pods[uid].victims, self._victims = self._victims, []
 
     def _note_affinity(self, values: dict[str, str]) -> None:
         for pod in self._pods.values():
@@ -198,9 +223,11 @@ class Driver:
 
         Raises:
             KubeletExitedError: the kubelet ended first.
+            RuntimeError: there is no kubelet.
         """
         kubelet = self._kubelet
-        assert kubelet is not None
+        if kubelet is None:
+            raise RuntimeError("no kubelet is running")
         ended = asyncio.create_task(kubelet.wait())
         is_slow = False
         try:
@@ -222,6 +249,20 @@ class Driver:
         finally:
             ended.cancel()
 
+    async def _answer_of(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
+        """Waits for the kubelet's answer to a call, which never comes from one that has ended.
+
+        Raises:
+            KubeletExitedError: the kubelet ended first.
+        """
+        answer = asyncio.create_task(call)
+        answer.add_done_callback(lambda _: self._change.set())
+        try:
+            await self._until(answer.done, "answered a call")
+        finally:
+            answer.cancel()
+        return answer.result()
+
     # Starting and stopping
 
     async def start(self, args: messages.StartArgs, tree: Path) -> messages.Answer:
@@ -239,7 +280,12 @@ class Driver:
         else:
             self._reboot()
         self._forget_process()
-        self._tell = args.tell
+        self._tell, self._check_node = args.tell, args.check_node
+        self._api.room = DISKS if args.check_node else ROOM
+        self._earlier_probes = self._probes
+        self._scope = str(args.config.get("topologyManagerScope") or "container")
+        version = "{}.{}".format(*self._release)
+        self._level_rules = pods.level_rules(args.config, args.flags, version)
         for pod in args.pods:
             if pod["metadata"]["uid"] not in self._pods:
                 self._bind(pod)
@@ -264,10 +310,16 @@ class Driver:
             return self._refused(error)
         return answer
 
-    def _refused(self, error: KubeletExitedError) -> messages.StartRefused | messages.Fault:
-        """Why the kubelet did not start; paths are those outside of its namespace."""
+    def _refused(self, error: KubeletExitedError) -> messages.Answer:
+        """Why the kubelet did not start; paths are those outside of its namespace.
+
+        A kubelet always checks the node's allocatable resources, even if nobody asked for it.
+        """
         log = str(error).replace(str(STATE_DIR), str(self._state.folder))
-        return last_words.refusal(log, error.code)
+        refused = last_words.refusal(log, error.code)
+        if last_words.is_about_allocatable(refused) and not self._check_node:
+            return messages.Unsupported("reservations beyond the machine's capacity")
+        return refused
 
     async def _launch(self, args: messages.StartArgs, tree: Path) -> None:
         logs = self._folder / "log"
@@ -304,6 +356,8 @@ class Driver:
             else:
                 self._store.delete("pods", *pods.place(pod.manifest))
                 del self._pods[uid]
+        for container in self._runtime.containers.values():
+            container.resources_at_creation = None
         self._store.delete("nodes", "", settings.NODE)
 
     def _forget_process(self) -> None:
@@ -316,6 +370,7 @@ class Driver:
         self._earlier_uids.clear()
         self._leaving.clear()
         self._workers.clear()
+        self._victims.clear()
         self._synced_pods.clear()
         self._seen_requests = len(self._runtime.requests)
 
@@ -325,16 +380,20 @@ class Driver:
         conditions = node.get("status", {}).get("conditions", [])
         return (
             any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-            and (self._state.pod_resources / "kubelet.sock").exists()
+            and (self._state.pod_resources_socket / "kubelet.sock").exists()
             and self._state.plugin_socket.exists()
         )
 
     async def _started(self) -> messages.Started:
-        free, memory = await pod_resources.allocatable(self._state.pod_resources)
+        self._allocatable = free, memory = await self._answer_of(
+            pod_resources.read_allocatable(self._state.pod_resources_socket)
+        )
         every = Facts(kubelet_log.parse(self._machine_line)).all
         cpus = messages.StartedCPUs(every, free)
         tells_config = "effective-configuration" in self._tell
-        return messages.Started(cpus, memory, await in_force() if tells_config else None)
+        return messages.Started(
+            cpus, memory, await self._answer_of(in_force()) if tells_config else None
+        )
 
     async def _stop_kubelet(self) -> None:
         """Kills the kubelet."""
@@ -362,7 +421,7 @@ class Driver:
     # Pods
 
     def _bind(self, pod: messages.Pod) -> BoundPod:
-        made = BoundPod(pods.bind(pod, self._pod_count))
+        made = BoundPod(pods.bind(pod, self._pod_count, self._level_rules))
         self._pod_count += 1
         self._earlier_uids.add(pod["metadata"]["uid"])
         self._pods[pod["metadata"]["uid"]] = made
@@ -382,20 +441,47 @@ class Driver:
             if "quota" in self._tell:
                 self._initialize(pod)
                 await self._until(lambda: self._quotas(uid), f"created the containers of {uid}")
-            return messages.Admitted(self._containers(uid))
+            preempted = await self._preempted(pod)
+            return messages.Admitted(self._containers(uid), preempted)
         answer = pod.refusal
         if "refused-pods" in self._tell:
-            await self._until(lambda: self._outcome(pod), f"reported the status of pod {uid}")
-            answer = replace(answer, pod=self._outcome(pod))
-        while (event := self._warning(pod)) is not None:
-            self._store.delete("events", *pods.place(event))
-        self._store.delete("pods", *pods.place(pod.manifest))
-        self._drop(uid)
+            answer = replace(answer, pod=await self._failed(pod))
+        self._discard(pod)
         await self._free_stale()
         return answer
 
+    async def _preempted(self, pod: BoundPod) -> tuple[messages.PreemptedPod, ...]:
+        """Takes the pods off the node that the kubelet has preempted for a pod."""
+        named = {pods.full_name(one.manifest): one for one in self._pods.values()}
+        victims = [named[name] for name in pod.victims]
+        pod.victims = []
+        found = []
+        for one in victims:
+            uid = one.manifest["metadata"]["uid"]
+            outcome = await self._failed(one)
+            found.append(messages.PreemptedPod(uid, outcome.reason, outcome.message))
+            self._discard(one)
+        if victims:
+            await self._free_stale()
+        return tuple(found)
+
+    def _discard(self, pod: BoundPod) -> None:
+        """Takes a pod that has failed off the node, as its owner does."""
+        while (event := self._warning(pod)) is not None:
+            self._store.delete("events", *pods.place(event))
+        self._store.delete("pods", *pods.place(pod.manifest))
+        self._drop(pod.manifest["metadata"]["uid"])
+
+    async def _failed(self, pod: BoundPod) -> messages.RefusedPod:
+        """Waits for the status of a failed pod and for its event."""
+        name = pods.full_name(pod.manifest)
+        await self._until(lambda: self._outcome(pod), f"reported the status of pod {name}")
+        outcome = self._outcome(pod)
+        assert outcome is not None
+        return outcome
+
     def _outcome(self, pod: BoundPod) -> messages.RefusedPod | None:
-        """The status of a rejected pod and the message of its event; None until both are there."""
+        """The status of a failed pod and the message of its event; None until both are there."""
         status, event = self._read(pod).get("status", {}), self._warning(pod)
         if event is None or status.get("phase") != "Failed":
             return None
@@ -549,7 +635,7 @@ class Driver:
         return {uid for uid, pod in self._pods.items() if pod.is_admitted}
 
     async def _probe(self) -> None:
-        self._remove_probe(await self._admit_probe("image"))
+        await self._remove_probe(await self._admit_probe("image"))
 
     async def _admit_probe(self, image: str) -> BoundPod:
         """Lets the kubelet admit a pod without requests."""
@@ -560,10 +646,16 @@ class Driver:
         await self._decided(pod)
         return pod
 
-    def _remove_probe(self, pod: BoundPod) -> None:
-        """Deletes such a pod, without waiting for its end."""
+    async def _remove_probe(self, pod: BoundPod) -> None:
+        """Deletes such a pod; waits for its end only if the kubelet counts the pods on the node."""
+        if pod.refusal is not None:
+            self._discard(pod)
+            return
         del self._pods[pod.manifest["metadata"]["uid"]]
         self._request_deletion(pod)
+        if self._check_node:
+            name = pods.full_name(pod.manifest)
+            await self._until(lambda: not self._read(pod), f"removed pod {name}")
 
     def _request_deletion(self, pod: BoundPod) -> None:
         stored = self._read(pod)
@@ -622,7 +714,8 @@ class Driver:
         """
         while True:
             await self._until(self._knows_what_runs, "started the containers")
-            await self._pass()
+            if not await self._pass():
+                return messages.Unsupported("reconcile a node that has no room for another pod")
             if not (initial := self._running_init_containers()):
                 break
             for one in initial:
@@ -653,17 +746,20 @@ class Driver:
             lambda: len(self._runtime.containers) > before, "started the next containers"
         )
 
-    async def _pass(self) -> None:
+    async def _pass(self) -> bool:
         """Waits for a whole pass of the reconcile loop, if there is anything to reconcile.
 
-        Each pass logs that it skips the container of a pod without an image.
+        Each pass logs that it skips the container of a pod without an image. Returns whether the
+        node has room for that pod.
         """
         if self._state.policy() != "static" or not any(self._runtime.running()):
-            return
+            return True
         pod = await self._admit_probe(MISSING_IMAGE)
-        name = pods.full_name(pod.manifest)
-        await self._until(lambda: self._passes[name] >= _PASSES, "reconciled the containers' CPUs")
-        self._remove_probe(pod)
+        if pod.refusal is None:
+            name = pods.full_name(pod.manifest)
+            await self._until(lambda: self._passes[name] >= _PASSES, "reconciled the CPUs")
+        await self._remove_probe(pod)
+        return pod.refusal is None
 
     def _knows_what_runs(self) -> bool:
         """Whether the kubelet has started what it can, and reported it to the API server."""
@@ -704,15 +800,40 @@ class Driver:
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
         containers = {uid: self._containers(uid) for uid in self._pods}
-        # Containers that run on keep devices whose plugin hasn't reported again.
-        named = {
-            pods.place(pod.manifest): self._containers(uid, has_devices=True)
-            for uid, pod in self._pods.items()
+        for source, problems in (
+            ("podresources", await self._answer_of(self._pod_resources())),
+            (
+                "the runtime",
+                [*cpusets.disagreements(self._runtime.existing(), containers)],
+            ),
+        ):
+            if problems:
+                message = f"{source} disagrees with the checkpoint files"
+                return messages.Fault(message, "\n".join(problems))
+        shared, files = self._state.shared(), self._state.files()
+        told = await self._metrics() if "metrics" in self._tell else None
+        return messages.State(shared, containers, files, told)
+
+    async def _metrics(self) -> dict[str, int]:
+        """The managers' metrics, without the driver's own pods.
+
+        The managers free what pods had before they admit the next one, so its admission shows that
+        the metrics are up to date.
+        """
+        await self._probe()
+        known = release("{}.{}".format(*self._release))
+        found = await self._answer_of(metrics.read(known.metrics))
+        return metrics.without_probes(found, self._probes - self._earlier_probes, self._scope)
+
+    async def _pod_resources(self) -> list[str]:
+        """Where podresources disagrees with the checkpoint files."""
+        expected = {
+            pods.place(one.manifest): self._state.pod_resources(one.manifest, self._release)
+            for one in self._pods.values()
         }
-        problems = [
-            *await pod_resources.disagreements(self._state.pod_resources, named),
-            *cpusets.disagreements(self._runtime.existing(), containers),
-        ]
-        if problems:
-            return messages.Fault("; ".join(problems))
-        return messages.State(self._state.shared(), containers, self._state.files())
+        cpus, memory = self._allocatable
+        devices = frozenset(device for one in self._plugins.values() for device in one.healthy())
+        allocatable = Resources(cpus, frozenset(memory), devices)
+        return await pod_resources.disagreements(
+            self._state.pod_resources_socket, expected, allocatable
+        )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.programs.process import ending
 from numaproof.formats.machines import kubelet_log
 from numaproof.kubelet.process import parse_line
 from numaproof.protocol import messages
+from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +24,17 @@ _FATAL = frozenset({"command failed", "Failed to start ContainerManager"})
 _TOPOLOGY = re.compile(r"topology manager|policy option|numa.nodes", re.IGNORECASE)
 MAX_TRACE = 20_000
 """Characters of a log that are shown in the place of a stack trace."""
+
+_ALLOCATABLE = "invalid Node Allocatable configuration."
+_EXCESS = re.compile(r'Resource ".*?" has a reservation .*? Expected capacity >= reservation[.]')
+_QUANTITY = re.compile(
+    r"\{\{(-?\d+) (-?\d+)\} \{<nil>\} \S* ?(BinarySI|DecimalSI|DecimalExponent)\}"
+)
+_STYLES: dict[str, quantity.Style] = {
+    "BinarySI": "binary",
+    "DecimalSI": "decimal",
+    "DecimalExponent": "exponent",
+}
 
 _GATES = "require feature gates"
 _RUN = "failed to run Kubelet: "
@@ -49,7 +62,28 @@ def refusal(log: str, code: int) -> messages.StartRefused | messages.Fault:
     lines = [line for line in map(parse_line, log.splitlines()) if line is not None]
     silent = f"it wrote nothing and ended with {ending(code)}"
     text = _error(lines) or (log.splitlines() or [silent])[-1]
-    return messages.StartRefused(_stage(lines, text), _AROUND.sub("", text))
+    return messages.StartRefused(_stage(lines, text), _readable(_AROUND.sub("", text)))
+
+
+def is_about_allocatable(answer: messages.Answer) -> bool:
+    """Whether a kubelet did not start because of the node's allocatable resources."""
+    return isinstance(answer, messages.StartRefused) and answer.message.startswith(_ALLOCATABLE)
+
+
+def _readable(message: str) -> str:
+    """The message with quantities as people write them, and resources in order.
+
+    A kubelet prints the fields of these quantities, in any order of the resources.
+    """
+    if not message.startswith(_ALLOCATABLE):
+        return message
+    plain = _QUANTITY.sub(
+        lambda found: quantity.canonical(
+            int(found[1]) * Fraction(10) ** int(found[2]), _STYLES[found[3]]
+        ),
+        message,
+    )
+    return " ".join((_ALLOCATABLE, *sorted(_EXCESS.findall(plain))))
 
 
 def _error(lines: Sequence[LogLine]) -> str:

@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.kubelet import pods
 from numaproof.kubelet.device_plugins import KUBELET_SOCKET
+from numaproof.kubelet.pod_resources import PodResources, Resources
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numaproof.kubelet.api_server import Object
+
+_WHOLE_PODS_SINCE = (1, 37)
+"""Since this release, podresources reports what pods hold as a whole."""
+
+_NO_NODE = "-1"
+"""In the Device Manager's checkpoint: the node of devices that are close to none."""
 
 _NODES = 64
 """The Topology Manager's masks have as many bits."""
@@ -44,7 +51,7 @@ class NodeState:
         return self.folder / "device-plugins" / KUBELET_SOCKET
 
     @property
-    def pod_resources(self) -> Path:
+    def pod_resources_socket(self) -> Path:
         """The folder of the podresources socket."""
         return self.folder / "pod-resources"
 
@@ -140,6 +147,47 @@ class NodeState:
                 quotas[name] if quotas is not None else None,
             )
         return found
+
+    def pod_resources(self, pod: Object, release: tuple[int, int]) -> PodResources:
+        """What podresources must report about a pod.
+
+        Since 1.37, it reports what a pod holds as a whole, and no longer reports the containers'
+        shares of that.
+        """
+        uid = pod["metadata"]["uid"]
+        cpus, memory = self.read(CPU), self.read(MEMORY)
+        own_cpus = (cpus.get("entries") or {}).get(uid, {})
+        own_memory = (memory.get("entries") or {}).get(uid, {})
+        devices = [one for one in self._devices() if one["PodUID"] == uid]
+        has_whole = release >= _WHOLE_PODS_SINCE
+        may_share = has_whole and bool(pod["spec"].get("resources"))
+        containers = {}
+        for one in pods.serves(pod):
+            name = one["name"]
+            has_cpus = not may_share or pods.has_own_cpus(one)
+            has_memory = not may_share or pods.has_own_memory(one)
+            containers[name] = Resources(
+                CPUSet.parse(own_cpus.get(name, "") if has_cpus else ""),
+                frozenset(map(_block, own_memory.get(name, ()) if has_memory else ())),
+                frozenset(
+                    device
+                    for entry in devices
+                    if entry["ContainerName"] == name
+                    for device in _devices_on_nodes(entry)
+                ),
+            )
+        if not has_whole:
+            return PodResources(containers)
+        whole_cpus = (cpus.get("podEntries") or {}).get(uid, {}).get("cpuSet", "")
+        whole_memory = (memory.get("podEntries") or {}).get(uid, {}).get("memoryBlocks", ())
+        whole = Resources(CPUSet.parse(whole_cpus), frozenset(map(_block, whole_memory)))
+        return PodResources(containers, whole)
+
+
+def _devices_on_nodes(entry: dict[str, Any]) -> Iterator[tuple[str, str, int | None]]:
+    for node, names in entry["DeviceIDs"].items():
+        for name in names:
+            yield entry["ResourceName"], name, None if node == _NO_NODE else int(node)
 
 
 def _block(block: dict[str, Any]) -> messages.MemoryBlock:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.claims.needs import in_force
 from numaproof.kubelet import settings
+from numaproof.reference.config.gates import GateError
+from numaproof.reference.deviations.releases import release
+from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES, read_container
+from numaproof.reference.pods.pod_level import PodRules
+from numaproof.reference.pods.quantity import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.messages import Pod
+    from numaproof.protocol.messages import KubeletConfiguration, Pod
 
 NAMESPACE = "default"
 _MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 _KINDS = ("initContainers", "containers")
+
+_WITHOUT_DEFAULTS = ("ignored", "shared pool alone")
 
 _SPEC: dict[str, Any] = {
     "restartPolicy": "Always",
@@ -37,19 +45,40 @@ _CONTAINER = {
 }
 
 
-def bind(pod: Pod, number: int) -> dict[str, Any]:
+def level_rules(
+    config: KubeletConfiguration, flags: tuple[str, ...], version: str
+) -> type[PodRules] | None:
+    """The API server's rules for pod-level resources, with the same feature gates as the kubelet.
+
+    None if it fills in nothing, or if the feature gates are invalid.
+    """
+    known = release(version)
+    try:
+        gates = known.enabled_gates(in_force(config, flags, version))
+    except (GateError, AttributeError):
+        return None
+    level = known.under(gates).pod_level_under(gates)
+    return None if level in _WITHOUT_DEFAULTS else known.under(gates).rule(PodRules)
+
+
+def bind(pod: Pod, number: int, rules: type[PodRules] | None = None) -> dict[str, Any]:
     """A pod with the API server's defaults, bound to the node.
 
     Args:
         pod: the manifest.
         number: its place in the order of creation.
+        rules: the rules for pod-level resources; None if they have no defaults.
     """
     spec = {**_SPEC, **pod["spec"], **_ALONE}
     for kind in _KINDS:
         if kind in spec:
             spec[kind] = [_with_defaults(one) for one in spec[kind] or ()]
     if "resources" in spec:
-        spec["resources"] = _with_requests(spec["resources"])
+        own = _with_requests(spec["resources"])
+        spec["resources"] = _with_pod_defaults(own, spec, rules) if rules else own
+    priority = SYSTEM_PRIORITIES.get(spec.get("priorityClassName") or "")
+    if priority is not None:
+        spec["priority"] = priority
     metadata = {
         "namespace": NAMESPACE,
         **pod["metadata"],
@@ -69,6 +98,18 @@ def _with_requests(resources: dict[str, Any]) -> dict[str, Any]:
     """Limits without a request are requests as well."""
     requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {**resources, **({"requests": requests} if requests else {})}
+
+
+def _with_pod_defaults(
+    own: dict[str, Any], spec: dict[str, Any], rules: type[PodRules]
+) -> dict[str, Any]:
+    members = tuple(
+        read_container(one, kind, init=kind == _KINDS[0])
+        for kind in _KINDS
+        for one in spec.get(kind) or ()
+    )
+    made = rules.as_one(own.get("requests") or {}, own.get("limits") or {}, members)
+    return {**own, "requests": dict(made.requests), "limits": dict(made.limits)}
 
 
 def place(pod: dict[str, Any]) -> tuple[str, str]:
@@ -99,4 +140,26 @@ def runs_once(pod: dict[str, Any], name: str) -> bool:
     return any(
         one["name"] == name and one.get("restartPolicy") != "Always"
         for one in pod["spec"].get("initContainers") or ()
+    )
+
+
+def serves(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The containers that run as long as the pod does: sidecars and app containers."""
+    for kind in _KINDS:
+        yield from (one for one in pod["spec"].get(kind) or () if not runs_once(pod, one["name"]))
+
+
+def has_own_memory(container: dict[str, Any]) -> bool:
+    """Whether a container is Guaranteed by itself: it requests its limits of CPU and memory."""
+    limits, requests = (container["resources"].get(kind) or {} for kind in ("limits", "requests"))
+    return all(
+        name in limits and parse(limits[name]) == parse(requests[name]) > 0
+        for name in ("cpu", "memory")
+    )
+
+
+def has_own_cpus(container: dict[str, Any]) -> bool:
+    """Whether a container is Guaranteed by itself and requests whole CPUs."""
+    return has_own_memory(container) and (
+        parse(container["resources"]["limits"]["cpu"]).denominator == 1
     )

@@ -38,6 +38,7 @@ class Container:
     """A container that the kubelet created.
 
     `state` is `CREATED`, `RUNNING` or `EXITED`. `is_busy` is true until an update was refused.
+    `resources_at_creation` is None if an earlier kubelet created it.
     """
 
     id: str
@@ -49,6 +50,15 @@ class Container:
     finished_at: int = 0
     exit_code: int = 0
     is_busy: bool = True
+
+    def __post_init__(self) -> None:
+        self.resources_at_creation: Message | None = dict(self.resources)
+
+    @property
+    def resources(self) -> Message:
+        """What the kubelet last requested for it."""
+        found: Message = self.config.get("linux", {}).get("resources", {})
+        return found
 
     @property
     def place(self) -> tuple[str, str]:
@@ -198,7 +208,7 @@ class Runtime:
             self._id("c"), request["pod_sandbox_id"], request["config"], time.time_ns()
         )
         self.containers[made.id] = made
-        self._record(made, "create", made.config.get("linux", {}).get("resources", {}))
+        self._record(made, "create", made.resources)
         return {"container_id": made.id}
 
     def start_container(self, request: Message) -> Message:
@@ -246,7 +256,7 @@ class Runtime:
             "exit_code": one.exit_code,
             "reason": "Completed" if one.state == EXITED and not one.exit_code else "",
             "log_path": one.config.get("log_path", ""),
-            "resources": {"linux": one.config.get("linux", {}).get("resources", {})},
+            "resources": {"linux": one.resources},
         }
         return {"status": status}
 

@@ -51,6 +51,10 @@ _ALONE: dict[str, Any] = {
 
 _SINCE: dict[str, tuple[tuple[int, int], Any]] = {"failCgroupV1": ((1, 31), False)}
 
+_GATES: dict[tuple[int, int], dict[str, bool]] = {
+    # A node without cgroups for pods panics as soon as a pod with pod-level resources runs.
+    (1, 36): {"InPlacePodLevelResourcesVerticalScaling": False},
+}
 
 _RECONCILE_PERIOD = {"cpuManagerReconcilePeriod": "100ms"}
 """So that nobody waits ten seconds for a pass."""
@@ -68,6 +72,9 @@ def configuration(
         own_period: whether the reconcile period is the user's or the kubelet's default.
     """
     since = {name: value for name, (first, value) in _SINCE.items() if release >= first}
+    gates, wanted = _GATES.get(release), fields.get("featureGates") or {}
+    if gates and isinstance(wanted, dict):
+        fields = {**fields, "featureGates": {**gates, **wanted}}
     return {
         **_ALONE,
         **since,

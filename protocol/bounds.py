@@ -56,6 +56,7 @@ class AnswerBounds:
         match answer:
             case messages.Admitted(containers=containers):
                 self._check("containers", len(containers), self._containers + SPARE_CONTAINERS)
+                self._check("preempted pods", len(answer.preempted), self._pods + SPARE_PODS)
             case messages.Reconciled(updates=updates):
                 self._check("updates", len(updates), self._containers + SPARE_CONTAINERS)
             case messages.State():

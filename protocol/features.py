@@ -79,6 +79,9 @@ _MEANINGS = {
     "running-restart": "`start` can name containers that run on while only the kubelet restarts",
     "container-end": "containers can end by themselves while their pod remains",
     "failing-plugins": "a device plugin can fail to allocate",
+    "metrics": "`start` can ask for the managers' metrics",
+    "node-allocatable": "`start` can ask that pods must also fit into the node's allocatable"
+    " resources",
     "cpu-manager": "containers of Guaranteed pods get exclusive CPUs",
     "memory-manager": "memory of Guaranteed pods is pinned to NUMA nodes",
     "topology-manager": "the hints of all managers are merged, and a policy admits or refuses the"
@@ -120,6 +123,8 @@ _TABLE = (
     _feature("preferred-devices", "extended", "devices", since="1.1"),
     _feature("running-restart", "extended", "start", since="1.2"),
     _feature("failing-plugins", "extended", "devices", since="1.2"),
+    _feature("metrics", "extended", "state", since="1.2"),
+    _feature("node-allocatable", "extended", "start admit", since="1.2"),
     _feature("cpu-manager", "core", "start admit", policies=_STATIC, is_named=False),
     _feature("memory-manager", "extended", "start admit", policies=_STATIC_MEMORY, is_named=False),
     _feature("topology-manager", "extended", "start admit", policies=_ALIGNING, is_named=False),

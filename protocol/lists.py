@@ -37,6 +37,7 @@ AS_FOUND: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
 ORDERED: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     messages.NodeHints: ("cpu", "memory", "devices"),
     messages.Reconciled: ("updates",),
+    messages.Admitted: ("preempted",),
     machine.Node: ("distances",),
 }
 """List fields whose order always matters."""

@@ -31,8 +31,8 @@ InForce = dict[str, str | bool | dict[str, str]]
 Pod = dict[str, Any]
 """A v1.Pod manifest; open."""
 
-Told = Literal["quota", "effective-configuration", "refused-pods"]
-"""Optional parts of answers, sent if `start` requests them (version 1.1); named like features."""
+Told = Literal["quota", "effective-configuration", "refused-pods", "metrics"]
+"""Optional parts of answers, sent if `start` requests them; named like features."""
 
 TOLD: tuple[Told, ...] = get_args(Told)
 
@@ -126,7 +126,8 @@ class StartArgs(Strict, frozen=True):
     `flags` are kubelet command-line flags that complement `config`; `tell` lists the optional
     parts to include in answers until the next start (both version 1.1). If only the kubelet
     restarts, `running` has the names of the containers that run, by the uids of their pods in
-    `pods`; it is None after a reboot (version 1.2).
+    `pods`; it is None after a reboot. With `check_node`, pods must also fit into the node's
+    allocatable resources (both version 1.2).
     """
 
     config: KubeletConfiguration
@@ -139,6 +140,7 @@ class StartArgs(Strict, frozen=True):
     flags: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
     running: dict[str, tuple[str, ...]] | None = None
+    check_node: bool = False
 
 
 class AdmitArgs(Strict, frozen=True):
@@ -269,10 +271,23 @@ class Started(Strict, frozen=True):
     config: InForce | None = None
 
 
+class PreemptedPod(Strict, frozen=True):
+    """A pod that left the node to make room, and the reason and message of its status."""
+
+    uid: str
+    reason: str
+    message: str
+
+
 class Admitted(Strict, frozen=True):
-    """The pod is admitted. `containers` has its init and app containers by name."""
+    """The pod is admitted. `containers` has its init and app containers by name.
+
+    `preempted` are the pods that left the node to make room for a critical one, in that order; it
+    is empty unless `start` sets `check_node` (version 1.2).
+    """
 
     containers: Containers
+    preempted: tuple[PreemptedPod, ...] = ()
 
 
 class Done(Strict, frozen=True):
@@ -280,11 +295,17 @@ class Done(Strict, frozen=True):
 
 
 class State(Strict, frozen=True):
-    """The managers' assignments; `files` holds the checkpoint files verbatim."""
+    """The managers' assignments; `files` holds the checkpoint files verbatim.
+
+    `metrics` are the managers' metrics by name, with labels as in ``name{label=value}``; a metric
+    with labels is left out if it is zero. It is None unless `start` requests it, and until the pods
+    of a restart have been admitted again (version 1.2).
+    """
 
     shared: CPUSet
     pods: dict[str, Containers]
     files: dict[str, str] = msgspec.field(default_factory=dict)
+    metrics: dict[str, int] | None = None
 
 
 Provider = Literal["cpu", "memory", "devices"]

@@ -1,4 +1,4 @@
-"""Fields that answers include only if the last start's ``tell`` requests them (version 1.1)."""
+"""Fields that answers include only if the last start requests them (versions 1.1 and 1.2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def places(answer: messages.Answer) -> Iterator[OptionalField]:
             yield OptionalField("pod", "refused-pods", pod is not None)
         case messages.Admitted(containers=containers):
             yield from _of_containers("containers", containers)
-        case messages.State(pods=pods):
+        case messages.State(pods=pods, metrics=metrics):
+            yield OptionalField("metrics", "metrics", metrics is not None)
             for uid, containers in pods.items():
                 yield from _of_containers(f"pods.{uid}", containers)
 
@@ -57,11 +58,12 @@ class RequestedFields:
     def __init__(self) -> None:
         """Starts without any requested fields."""
         self._tell: tuple[messages.Told, ...] = ()
+        self._check_node = False
 
     def ask(self, args: messages.Args) -> None:
         """Records the fields that a request asks for."""
         if isinstance(args, messages.StartArgs):
-            self._tell = args.tell
+            self._tell, self._check_node = args.tell, args.check_node
 
     def check_answer(self, answer: messages.Answer) -> messages.Answer:
         """Returns the answer if it has no unrequested fields.
@@ -73,5 +75,9 @@ class RequestedFields:
             raise ProtocolError(
                 f"`{place.path}` was not requested; leave it out unless the start's `tell`"
                 f' includes "{place.of}"'
+            )
+        if isinstance(answer, messages.Admitted) and answer.preempted and not self._check_node:
+            raise ProtocolError(
+                "pods were preempted although the start has no `check_node`; leave out `preempted`"
             )
         return answer

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from numaproof.reference.errors import AdmissionError, AllocationError
 
@@ -125,6 +126,9 @@ class Policy(Protocol[State]):
     ) -> State:
         """Allocates the container's resources."""
 
+    def pins(self, pod: Pod, container: PodContainer, /) -> bool:
+        """Whether an allocation pins resources to the container."""
+
     def allocate_pod(self, state: State, pod: Pod, affinity: TopologyHint, /) -> State:
         """Allocates the pod-level resources."""
 
@@ -139,24 +143,44 @@ PolicyT = TypeVar("PolicyT", bound=Policy[Any])
 
 
 class ContainerManager(Manager[State], Generic[State, PolicyT]):
-    """A manager with a policy; if that is None (``none`` or ``None``), it allocates nothing."""
+    """A manager with a policy; if that is None (``none`` or ``None``), it allocates nothing.
+
+    `counts` are its metrics that count calls, by name. Their names begin with `metrics_prefix`.
+    """
+
+    metrics_prefix: ClassVar[str]
 
     def __init__(self, policy: PolicyT | None, state: State, file: StateFile[State]) -> None:
         super().__init__(state, file)
         self.policy = policy
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def requests_metric(self) -> str:
+        """The metric that counts requests to pin resources."""
+        return f"{self.metrics_prefix}_pinning_requests_total"
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         if self.policy is not None:
-            self._change(self.policy.allocate, pod, container, affinity)
+            pins = self.policy.pins(pod, container)
+            self._change(pins, self.policy.allocate, pod, container, affinity)
 
     def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
         if self.policy is not None:
-            self._change(self.policy.allocate_pod, pod, affinity)
+            self._change(0, self.policy.allocate_pod, pod, affinity)
 
-    def _change(self, change: Callable[..., State], *args: Any) -> None:
+    def _change(self, requests: int, change: Callable[..., State], *args: Any) -> None:
+        """Changes the state, and counts the requests to pin resources and their failure.
+
+        Requirements: NODE-METRIC-004, NODE-METRIC-005.
+        """
+        self.counts[self.requests_metric] += requests
         try:
             self.state = change(self.state, *args)
-        except AllocationError as error:
+        except (AdmissionError, AllocationError) as error:
+            self.counts[f"{self.metrics_prefix}_pinning_errors_total"] += 1
+            if isinstance(error, AdmissionError):
+                raise
             raise unexpected_admission_error(error) from None
 
     def release(self, uid: str, name: str) -> None:
@@ -165,6 +189,7 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
 
     def adopt(self, other: Self) -> None:
         super().adopt(other)
+        self.counts = Counter(other.counts)
         if self.policy is not None and other.policy is not None:
             self.policy = self.policy.with_reservation_of(other.policy)
 

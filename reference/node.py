@@ -6,21 +6,27 @@ protocol messages; `Reference` turns their errors into answers.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.capacity.preemption import MESSAGE, REASON, is_critical
 from numaproof.reference.errors import AdmissionError, UnsupportedError
+from numaproof.reference.metrics import ALIGNED, NOT_ALIGNED, keep_known
 from numaproof.reference.operations import to_messages
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import NO_AFFINITY
+from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from numaproof.reference.capacity.allocatable import Allocatable, Shortage
+    from numaproof.reference.capacity.preemption import Preemption
     from numaproof.reference.config.quota import Quotas
     from numaproof.reference.cpu.manager import CPUManager
     from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -46,9 +52,11 @@ class NodeSetup:
 
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
     `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's scope.
-    `pod_level` handles pod-level resources, and `pod_rules` reads them. `effective_config` is the
+    `pod_level` handles pod-level resources, and `pod_rules` reads them. `metrics` are the names of
+    the release's metrics. `effective_config` is the
     configuration in effect, if the start requested it; `include` names the optional fields in
-    answers.
+    answers. `allocatable` is None if pods need not fit into the node's allocatable resources;
+    `preemption` chooses the pods that make room for critical ones.
     """
 
     nodes: tuple[int, ...]
@@ -62,6 +70,9 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
+    preemption: Preemption
+    allocatable: Allocatable | None = None
+    metrics: frozenset[str] = frozenset()
     effective_config: messages.InForce | None = None
     include: frozenset[messages.Told] = frozenset()
 
@@ -69,9 +80,12 @@ class NodeSetup:
 class StartedNode:
     """A started node.
 
-    `pods` are the pods on the node in order of arrival. `runtime_cpus` are the CPUs last sent to
-    the container runtime, `ended_containers` are the ended containers of pods on the node, and
-    `affinity` has the Topology Manager's results; all are keyed by pod uid and container name.
+    `pods` are the pods on the node in order of arrival; those in `awaited_pods` have not been
+    admitted again since the start. `counts` are metrics that count admissions. `runtime_cpus` are
+    the CPUs last sent to the container runtime, `ended_containers` are the ended containers of pods
+    on the node, and `affinity` has the Topology Manager's results; all are keyed by pod uid and
+    container name.
+    `admitted` are the uids of the pods admitted since the start.
     """
 
     def __init__(
@@ -90,7 +104,10 @@ class StartedNode:
         self.runtime_cpus: dict[tuple[str, str], int] = {}
         self.ended_containers: set[tuple[str, str]] = set()
         self.affinity: dict[tuple[str, str], TopologyHint] = {}
-        self._outcomes: dict[str, AdmissionError | None] = {}
+        self.counts: Counter[str] = Counter()
+        self.awaited_pods = {*self.pods}
+        self.admitted: set[str] = set()
+        self._outcomes: dict[str, AdmissionError | tuple[messages.PreemptedPod, ...]] = {}
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
@@ -124,35 +141,85 @@ class StartedNode:
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
         """Admits a pod: the Topology Manager makes every manager allocate resources to it.
 
-        Raises:
-            AdmissionError: a container does not get its resources. The resources of earlier
-                containers are released at the next call.
+        After that, the pod must fit into the node's allocatable resources, if the start asked for
+        this.
 
-        Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, NODE-RESTART-004, TOPO-ORDER-003.
+        Raises:
+            AdmissionError: a container does not get its resources, or the node has no room. All
+                resources of the pod are released at the next call.
+
+        Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, NODE-ALLOC-008, NODE-RESTART-004,
+        TOPO-ORDER-003.
         """
         pod = self.read_pod(args.pod)
         if pod.uid in self._outcomes:
-            refusal = self._outcomes.pop(pod.uid)
-            if refusal is not None:
-                raise refusal
-            return messages.Admitted(self._containers(pod))
+            outcome = self._outcomes.pop(pod.uid)
+            if isinstance(outcome, AdmissionError):
+                raise outcome
+            return messages.Admitted(self._containers(pod), outcome)
         self.pods[pod.uid] = pod
         self.remove_stale_state("admission", self._managers_for(pod))
         try:
-            self._allocate(pod)
+            preempted = self._allocate(pod)
         finally:
             self.save()
-        return messages.Admitted(self._containers(pod))
+        return messages.Admitted(self._containers(pod), preempted)
 
-    def _allocate(self, pod: Pod) -> None:
+    def _allocate(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
+        aligned_count = 0
+
         def keep(container: PodContainer, affinity: TopologyHint) -> None:
+            nonlocal aligned_count
+            aligned_count += 1
             self.affinity[pod.uid, container.name] = affinity
 
+        self.awaited_pods.discard(pod.uid)
         try:
             scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
+        except AdmissionError as error:
+            self._count_admission(aligned_count, error)
+            self.drop(pod.uid)
+            raise
+        self._count_admission(aligned_count)
+        try:
+            preempted = self._make_room(pod)
         except AdmissionError:
             self.drop(pod.uid)
             raise
+        self.admitted.add(pod.uid)
+        return preempted
+
+    def shortages(self, pod: Pod) -> tuple[Shortage, ...]:
+        """Returns what the node lacks for a pod; nothing if the start asked for no such check.
+
+        Requirements: NODE-ALLOC-014.
+        """
+        if self.setup.allocatable is None:
+            return ()
+        return tuple(self.setup.allocatable.shortages(pod, self._others(pod)))
+
+    def _others(self, pod: Pod) -> list[Pod]:
+        """The other pods admitted since the start."""
+        return [one for uid, one in self.pods.items() if uid in self.admitted - {pod.uid}]
+
+    def _make_room(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
+        """Checks that the node has room for a pod; for a critical one, evicts others.
+
+        Raises:
+            AdmissionError: the node has no room.
+
+        Requirements: NODE-ALLOC-009, NODE-ALLOC-013, NODE-ALLOC-015.
+        """
+        shortages = self.shortages(pod)
+        if not shortages:
+            return ()
+        if not is_critical(pod):
+            raise AdmissionError(shortages[0].reason, str(shortages[0]))
+        victims = self.setup.preemption.victims(pod, self._others(pod), shortages)
+        for one in victims:
+            self.drop(one.uid)
+        self.remove_stale_state("now")
+        return tuple(messages.PreemptedPod(one.uid, REASON, MESSAGE) for one in victims)
 
     def resume(self, running: Mapping[str, Collection[str]]) -> None:
         """Admits all pods after a restart of the kubelet alone, which containers don't notice.
@@ -169,14 +236,32 @@ class StartedNode:
                 if container.name not in running.get(pod.uid, (container.name,)):
                     self._complete(pod, container)
         for pod in tuple(self.pods.values()):
-            self._outcomes[pod.uid] = None
             try:
-                self._allocate(pod)
+                self._outcomes[pod.uid] = self._allocate(pod)
             except AdmissionError as error:
                 self._outcomes[pod.uid] = error
         self.device_manager.running = {}
         self.remove_stale_state("now")
         self.save()
+
+    def _count_admission(self, aligned_count: int, error: AdmissionError | None = None) -> None:
+        """Counts an admission; `aligned_count` is the number of containers with an affinity.
+
+        Under the ``none`` policy, nothing has to be aligned, so no error is counted.
+
+        Requirements: NODE-METRIC-006, NODE-METRIC-007.
+        """
+        policy, by_pod = self.setup.topology_policy, self.setup.scope == "pod"
+        self.counts["topology_manager_admission_requests_total"] += 1
+        self.counts["topology_manager_admission_errors_total"] += bool(policy and error)
+        if policy is None or policy.name != SINGLE_NUMA_NODE:
+            return
+        labels = f"{{boundary=numa_node,scope={self.setup.scope}}}"
+        is_misaligned = error is not None and error.reason == "TopologyAffinityError"
+        failed_later = error is not None and not is_misaligned
+        aligned = error is None if by_pod else aligned_count - failed_later
+        self.counts[ALIGNED + labels] += aligned
+        self.counts[NOT_ALIGNED + labels] += is_misaligned
 
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
         """Returns the status of a refused pod if the start requested it, otherwise None.
@@ -202,10 +287,11 @@ class StartedNode:
         """Takes over another node's pods, allocations and reservations, but not its rules."""
         self.pods, self.runtime_cpus = dict(other.pods), dict(other.runtime_cpus)
         self.ended_containers, self.affinity = set(other.ended_containers), dict(other.affinity)
-        self._outcomes = dict(other._outcomes)
+        self.admitted, self._outcomes = set(other.admitted), dict(other._outcomes)
         self.device_manager.adopt(other.device_manager)
         self.cpus.adopt(other.cpus)
         self.memory.adopt(other.memory)
+        self.counts, self.awaited_pods = Counter(other.counts), set(other.awaited_pods)
         self.setup = replace(self.setup, cpu=self.cpus.policy, memory=self.memory.policy)
 
     def save(self) -> None:
@@ -284,6 +370,8 @@ class StartedNode:
         Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
         """
         self.pods.pop(uid, None)
+        self.awaited_pods.discard(uid)
+        self.admitted.discard(uid)
         self.ended_containers = {place for place in self.ended_containers if place[0] != uid}
 
     def devices(self, args: messages.DevicesArgs) -> messages.Done:
@@ -323,7 +411,18 @@ class StartedNode:
                 for file in (self.cpus.file, self.memory.file)
                 if (content := file.read()) is not None
             },
+            metrics=self._metrics() if "metrics" in self.setup.include else None,
         )
+
+    def _metrics(self) -> dict[str, int] | None:
+        """The release's metrics; None until the pods of a restart have been admitted again."""
+        if self.awaited_pods:
+            return None
+        values = {**self.counts, **self.memory.counts, **self.cpus.metrics()}
+        # Two managers count alignment.
+        for name, count in self.counts.items():
+            values[name] = count + self.cpus.counts[name]
+        return keep_known(values, self.setup.metrics)
 
     def _containers(self, pod: Pod) -> messages.Containers:
         return {container.name: self._container(pod, container) for container in pod.containers}

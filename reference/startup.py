@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.capacity import allocatable
+from numaproof.reference.capacity.preemption import Preemption
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.checkpoints import devices as device_checkpoint
 from numaproof.reference.checkpoints import memory as memory_checkpoint
@@ -23,6 +25,7 @@ from numaproof.reference.config.options import OptionError, as_map
 from numaproof.reference.config.quota import Quotas
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
+from numaproof.reference.cpu.gauges import CPUGauges
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, make_static
 from numaproof.reference.devices.hints import DeviceHints
@@ -90,13 +93,18 @@ def start(
         quotas=release.rule(Quotas)(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
+        metrics=release.metrics,
         effective_config=config.in_force() if "effective-configuration" in args.tell else None,
         include=frozenset(args.tell),
+        allocatable=allocatable.of_node(config, machine, reserved) if args.check_node else None,
+        preemption=release.rule(Preemption)(),
     )
     state_dir = Path(args.state_dir)
     present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)
     cpus = start_cpus(setup, release, state_dir, present)
     memory = _start_memory(setup, release, state_dir, runs=has_memory_manager(config))
+    if args.check_node and (why := allocatable.excess(config, machine, reserved)):
+        raise StartError("config", why)
     devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
@@ -338,7 +346,7 @@ def start_cpus(
         raise StartError("cpu", f"start cpu manager error: {error}") from None
     if content is None or state is not restored:
         file.write(state)
-    return release.rule(CPUManager)(setup.cpu, state, file)
+    return release.rule(CPUManager)(setup.cpu, state, file, release.rule(CPUGauges))
 
 
 def _start_memory(

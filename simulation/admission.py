@@ -10,6 +10,7 @@ import msgspec
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.capacity import preemption
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import defects, requests
 from numaproof.simulation.defects import NamedDefect
@@ -149,13 +150,16 @@ class Question(msgspec.Struct, frozen=True):
 class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result for one pod: its containers if it was admitted, or else the refusal.
 
-    If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`.
+    If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
+    critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
+    that a critical pod evicts.
     """
 
     pod: str
     containers: messages.Containers | None = None
     refusal: messages.AdmissionRefused | None = None
     explanation: Explanation | None = None
+    preempted: tuple[str, ...] = ()
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -188,9 +192,19 @@ def admit_all(
         return Simulation(start)
     verdicts: list[PodResult] = []
     for pod in pods:
-        verdicts.append(admit(reference, pod, verdicts[-1:], explain_all=explain_all))
+        verdict = admit(reference, pod, verdicts[-1:], explain_all=explain_all)
+        verdicts = [*(_evict(one, verdict) for one in verdicts), verdict]
     require_answer(reference, "state", messages.NoArgs())
     return Simulation(start, tuple(verdicts), view(node_of(reference)))
+
+
+def _evict(result: PodResult, by: PodResult) -> PodResult:
+    """Returns the result for an earlier pod, which a critical pod may have evicted."""
+    if result.pod not in by.preempted:
+        return result
+    text = f"evicted to make room for the critical pod {by.pod}"
+    refusal = messages.AdmissionRefused(preemption.REASON, preemption.MESSAGE)
+    return PodResult(result.pod, refusal=refusal, explanation=Explanation(text, ()))
 
 
 def node_of(reference: Reference) -> StartedNode:
@@ -222,6 +236,7 @@ def start_reference(question: Question, state_dir: str) -> tuple[Reference, mess
         kubernetes=question.kubernetes,
         machine=question.machine,
         devices=question.devices,
+        check_node=True,
     )
     return reference, reference.call("start", args)
 
@@ -245,7 +260,11 @@ def admit(
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
     if isinstance(answer, messages.Admitted):
         why = explain(before, pod) if explain_all else None
-        return PodResult(described_pod.name, containers=answer.containers, explanation=why)
+        preempted = tuple(one.uid for one in answer.preempted)
+        if why and preempted:
+            summary = f"evicts {', '.join(preempted)}: {why.summary}"
+            why = msgspec.structs.replace(why, summary=summary)
+        return PodResult(described_pod.name, answer.containers, None, why, preempted)
     if any(_is_replica(described_pod.name, one) and one.refusal == refusal for one in last):
         # The node has not changed since that refusal.
         return PodResult(described_pod.name, refusal=refusal, explanation=last[0].explanation)

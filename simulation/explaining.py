@@ -15,6 +15,7 @@ import msgspec
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.capacity.allocatable import PODS
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices import policy
@@ -41,6 +42,7 @@ from numaproof.simulation.requests import amount, amounts, free_of, is_memory, m
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numaproof.reference.capacity.allocatable import Shortage
     from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.manager import Manager
     from numaproof.reference.node import NodeSetup, StartedNode
@@ -117,7 +119,20 @@ class Scheduling(msgspec.Struct, frozen=True, tag_field="step", tag="scheduling"
     text: str
 
 
-ExplanationStep = RequestedResources | ManagerHints | Merge | Allocation | Scheduling
+class Room(msgspec.Struct, frozen=True, tag_field="step", tag="room"):
+    """A resource of which the node has too little left for the pod.
+
+    Amounts are thousandths of CPUs, bytes, or pods; `others` is what all other pods request.
+    """
+
+    resource: str
+    request: int
+    others: int
+    allocatable: int
+    text: str
+
+
+ExplanationStep = RequestedResources | ManagerHints | Merge | Allocation | Scheduling | Room
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -350,7 +365,7 @@ class _ObservedManager:
 def snapshot(node: StartedNode) -> StartedNode:
     """Returns a copy of the node that admissions to the original do not affect."""
     twin = copy.copy(node)
-    twin.pods = dict(node.pods)
+    twin.pods, twin.admitted = dict(node.pods), set(node.admitted)
     twin.device_manager = copy.copy(node.device_manager)
     twin.cpus = copy.copy(node.cpus)
     twin.memory = copy.copy(node.memory)
@@ -661,10 +676,25 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
         return Explanation(summary, (*steps, allocation), advice)
     refused = next((one for one in observed.merges if not one.admitted), None)
     if policy is None or refused is None:
+        if room := [_room(one) for one in node.shortages(pod)]:
+            return Explanation("; ".join(one.text for one in room), (*steps, *room))
         return Explanation("every manager can satisfy the request", tuple(steps))
     why = why_not_preferred(policy, pod, refused, _asks(setup, pod, refused))
     summary = f"{_who(refused.container)}: {why}"
     return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)))
+
+
+def _room(shortage: Shortage) -> Room:
+    """Explains which requests exceed the node's allocatable resources."""
+    resource, request, others, capacity = shortage
+    if resource == PODS:
+        text = f"the node allows {plural(capacity, 'pod')}, and {others} are on it"
+    else:
+        wish, taken, whole = (requests.room(resource, one) for one in shortage[1:])
+        text = f"{wish} requested, {whole} allocatable"
+        if others:
+            text += f", {taken} requested by other pods"
+    return Room(resource, request, others, capacity, text)
 
 
 def _merge_steps(

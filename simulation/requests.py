@@ -38,6 +38,13 @@ def amount(resource: str, count: int) -> str:
     return f"{size(count)} of {resource}" if is_memory(resource) else f"{count} {resource}"
 
 
+def room(resource: str, count: int) -> str:
+    """Formats an amount like `amount`, but CPUs are in thousandths: ``1.5 CPUs``."""
+    if resource != CPU or count % 1000 == 0:
+        return amount(resource, count // 1000 if resource == CPU else count)
+    return f"{count / 1000:g} CPUs"
+
+
 def amounts(counts: Iterable[tuple[str, int]]) -> str:
     """Formats several amounts, separated by commas."""
     return ", ".join(amount(resource, count) for resource, count in counts)

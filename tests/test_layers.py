@@ -50,9 +50,10 @@ ROOMS = (
 
 
 REFERENCE = (
-    ("errors", "golang"),
+    ("errors", "golang", "metrics"),
     ("pods",),
     ("config",),
+    ("capacity",),
     ("topology",),
     ("manager",),
     ("cpu", "memory", "devices"),

@@ -63,8 +63,8 @@ def definitions(path: Path) -> Iterator[tuple[str, int]]:
 # Field terms, the two sides of a comparison, and keys of the protocol or of JSON output.
 ALLOWED = {
     *("admitted", "allocated", "asked", "discovered", "distributed", "expected", "isolated"),
-    *("left", "met", "preferred", "refused", "reserved", "shared", "truncated", "typed"),
-    *("unaffected", "undiscovered", "unspecified", "unsupported", "untested"),
+    *("left", "met", "preempted", "preferred", "refused", "reserved", "shared", "truncated"),
+    *("typed", "unaffected", "undiscovered", "unspecified", "unsupported", "untested"),
 }
 IRREGULAR = {
     *("begun", "bought", "bound", "broken", "brought", "built", "caught", "chosen", "dealt"),

@@ -20,10 +20,10 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     "start": frozenset(
         {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
     ),
-    "admit": frozenset({"refused", "message", "containers", "pod"}),
+    "admit": frozenset({"refused", "message", "containers", "pod", "preempted"}),
     "remove": frozenset(),
     "end": frozenset(),
-    "state": frozenset({"shared", "pods", "files", "checkpoints"}),
+    "state": frozenset({"metrics", "shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),
     "hints": frozenset({"hints"}),
     "assign": frozenset({"refused", "message", "cpus"}),
@@ -68,6 +68,7 @@ def check(case: Case) -> None:
     for number, step in enumerate(case.steps):
         _check_step(("steps", number), step, case.kubernetes)
         _check_told(("steps", number, "expect"), step, case.tell)
+        _check_preempted(("steps", number, "expect"), step, check_node=case.check_node)
     if isinstance(case.devices, dict):
         named: dict[PathTuple, str] = {("preferred", one): one for one in case.preferred}
         named |= {("failing", number): one for number, one in enumerate(case.failing)}
@@ -133,6 +134,7 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
         named: dict[str, tuple[Told, bool]] = {
             "config": ("effective-configuration", one.config is not None),
             "pod": ("refused-pods", one.pod is not None),
+            "metrics": ("metrics", one.metrics is not None),
             "containers": ("quota", any(c.quota is not None for p in pods for c in p.values())),
         }
         for field, (asked, expected) in named.items():
@@ -142,6 +144,14 @@ def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
         if one.pod is not None and one.refused is None:
             message = "only a refused pod can have an expected status"
             raise WrongCaseError((*path, "pod"), message, "add `refused` with the expected reason")
+
+
+def _check_preempted(path: PathTuple, step: Step, *, check_node: bool) -> None:
+    """Pods can be preempted only if they must fit into the node's allocatable resources."""
+    for one in step.expect if isinstance(step.expect, tuple) else (step.expect,):
+        if isinstance(one, Expected) and one.preempted and not check_node:
+            message = "pods are preempted only if the case has `check_node: true`"
+            raise WrongCaseError((*path, "preempted"), message, "add it to the case")
 
 
 def _check_verb(path: PathTuple, expected: Expected, verb: str) -> None:

@@ -86,6 +86,7 @@ class Defaults(Written, frozen=True):
     level: Level = "admission"
     kubernetes: str = ""
     tell: tuple[Told, ...] = ()
+    check_node: bool = False
 
 
 class CaseFile(Written, frozen=True):
@@ -201,6 +202,7 @@ def _with_defaults(case: Case, defaults: Defaults, fields: dict[str, Any]) -> Ca
         level=case.level if "level" in fields else defaults.level,
         kubernetes=case.kubernetes or defaults.kubernetes,
         tell=case.tell if "tell" in fields else defaults.tell,
+        check_node=case.check_node if "check_node" in fields else defaults.check_node,
     )
 
 

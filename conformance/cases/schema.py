@@ -256,10 +256,14 @@ class Expected(Written, frozen=True):
     again after a restart, with the reasons; all other pods must be admitted. `memory` is the
     allocatable memory that a start reports. `hint` and `admit` are the result of a merge.
 
+    `metrics` are some of the managers' metrics; those with labels that are missing are zero.
+
     `machine` lists expected fields of a discovered machine, with `nodes` by node id instead of
     `topology`, their `cores` by lowest CPU, the `cpus` of nodes and cores as sets, and the ids of
     all nodes as `node_ids`. `config` lists fields of the effective configuration, and `pod` is the
-    status of a refused pod; both require the case's `tell`.
+    status of a refused pod; both require the case's `tell`. `preempted` lists the pods that must
+    leave the node to make room, in order and by name, each with its expected `reason` and
+    `message`.
     """
 
     refused: str | None = None
@@ -281,6 +285,8 @@ class Expected(Written, frozen=True):
     admit: bool | None = None
     config: dict[str, Any] | None = None
     pod: dict[str, str] | None = None
+    metrics: dict[str, Number] | None = None
+    preempted: dict[str, dict[str, str]] | None = None
 
 
 class ExpectedIn(Expected, frozen=True, kw_only=True):
@@ -396,9 +402,10 @@ class Case(Written, frozen=True):
     kubelet fail the case, and `bugs` are related public issues. `devices` are the devices that
     plugins report from the first start on, and `preferred` are those that each plugin would prefer
     to allocate. The plugins of the resources in `failing` fail to allocate until a step reports
-    their devices again. `tell` lists the optional fields that every start requests. `machine` is
-    the machine itself, in case files from fuzzing. If `tree` is set and the implementation claims
-    `discover`, starts discover the machine from its tree until a start changes the machine.
+    their devices again. `tell` lists the optional fields that every start requests. With
+    `check_node`, pods must also fit into the node's allocatable resources. `machine` is the machine
+    itself, in case files from fuzzing. If `tree` is set and the implementation claims `discover`,
+    starts discover the machine from its tree until a start changes the machine.
     """
 
     id: str
@@ -417,5 +424,6 @@ class Case(Written, frozen=True):
     preferred: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     failing: tuple[str, ...] = ()
     tell: tuple[Told, ...] = ()
+    check_node: bool = False
     machine: MachineInfo | None = None
     tree: bool = False

@@ -122,10 +122,12 @@ def _of_start(
         yield "operation devices"
     yield from _of_devices(args.devices)
     yield from (f"feature {one}" for one in args.tell)
-    if args.flags:
-        yield "feature flags"
-    if args.running is not None:
-        yield "feature running-restart"
+    parts = {
+        "flags": bool(args.flags),
+        "running-restart": args.running is not None,
+        "node-allocatable": args.check_node,
+    }
+    yield from (f"feature {name}" for name, is_used in parts.items() if is_used)
     for name, policies in POLICY_FIELDS.items():
         yield from _of_policy(name, config.get(name, policies.policies[0]))
     of_cpu, of_topology = (config.get(name) for name in _OPTION_GATES)

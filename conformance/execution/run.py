@@ -230,6 +230,7 @@ class Run:
             shadow_oracle=_shadow_oracle(target, scratch),
             from_tree=case.tree,
             tell=case.tell,
+            check_node=case.check_node,
         )
         checker = InvariantChecker(target.level)
         self.player = self.player_type(case, session, facts, target.level, checker, self._baselines)

@@ -29,7 +29,7 @@ from numaproof.conformance.execution.truncation import (
     reported_problems,
     truncate,
 )
-from numaproof.conformance.judging.invariants.view import View, arrivals, find_readmitted_pods
+from numaproof.conformance.judging.invariants.view import View, arrivals, count_admissions
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -88,6 +88,7 @@ class Session:
         from_tree: whether starts discover the machine from its tree if the implementation claims
             discovery.
         tell: the optional fields that starts request.
+        check_node: whether pods must also fit into the node's allocatable resources.
     """
 
     implementation: Implementation
@@ -108,6 +109,7 @@ class Session:
     devices: tuple[messages.DeviceResource, ...] = ()
     from_tree: bool = False
     tell: tuple[messages.Told, ...] = ()
+    check_node: bool = False
     calls: list[Call] = field(default_factory=list)
     _needed_claims: dict[str, None] = field(default_factory=dict)
     _earlier: EarlierStart | None = None
@@ -286,6 +288,7 @@ class Session:
             flags=flags,
             tell=self.tell,
             running=self._running_containers() if running else None,
+            check_node=self.check_node,
         )
         answer = self.call("start", args)
         self.config = needs.in_force(config, flags, self.kubernetes)
@@ -297,7 +300,8 @@ class Session:
     def admit(self, pod: messages.Pod) -> messages.Answer:
         """Admits a pod, which stays on the node unless it is refused or unsupported.
 
-        If a pod on the node is admitted again, its ended containers remain ended.
+        If a pod on the node is admitted again, its ended containers remain ended. Pods preempted
+        by it leave the node.
         """
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
@@ -306,6 +310,10 @@ class Session:
         if isinstance(answer, messages.Admitted):
             self.pods[uid] = pod
             self.running_pods.add(uid)
+            for one in answer.preempted:
+                self.pods.pop(one.uid, None)
+                self.ended_containers.pop(one.uid, None)
+                self.running_pods.discard(one.uid)
         else:
             self.pods.pop(uid, None)
         return answer
@@ -370,6 +378,7 @@ class Session:
         """
         assert self.start_answer is not None
         made = [call.args for call in self.calls]
+        admissions = count_admissions(made)
         return View(
             facts=facts,
             config=self.config,
@@ -384,7 +393,9 @@ class Session:
             level=self.level,
             arrivals=arrivals(made),
             starts=sum(isinstance(args, messages.StartArgs) for args in made),
-            readmitted_pods=find_readmitted_pods(made),
+            readmitted_pods=frozenset(uid for uid, times in admissions.items() if times > 1),
+            admitted_pods=frozenset(self.pods.keys() & admissions.keys()),
+            check_node=self.check_node,
         )
 
     def reported_call(

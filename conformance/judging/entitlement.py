@@ -58,15 +58,28 @@ def reserved_count(config: messages.KubeletConfiguration, kubernetes: str) -> in
 
     Each of the two quantities is first rounded to the nearest thousandth. (CPU-RESERVE-014.)
     """
+    return math.ceil(reserved_amount(config, kubernetes))
+
+
+def reserved_amount(config: messages.KubeletConfiguration, kubernetes: str) -> Fraction:
+    """The number of reserved CPUs before it is rounded up."""
     named = reserved_cpus(config)
     if named is not None:
-        return len(named)
-    entries = (_entries(config.get(key)) for key in ("kubeReserved", "systemReserved"))
-    amounts = [amount(each.get("cpu", 0)) for each in entries]
+        return Fraction(len(named))
+    amounts = [amount(each.get("cpu", 0)) for each in _reservations(config)]
     if kubernetes in _ROUNDS_RESERVATIONS:
         # The quantity is first rounded up to millionths.
         amounts = [Fraction((math.ceil(one * 10**6) + 500) // 1000, 1000) for one in amounts]
-    return math.ceil(sum(amounts))
+    return sum(amounts, Fraction())
+
+
+def memory_quantities(config: messages.KubeletConfiguration) -> Fraction:
+    """The bytes in `kubeReserved` and `systemReserved`."""
+    return sum((amount(each.get("memory", 0)) for each in _reservations(config)), Fraction())
+
+
+def _reservations(config: messages.KubeletConfiguration) -> tuple[dict[str, Any], ...]:
+    return tuple(_entries(config.get(key)) for key in ("kubeReserved", "systemReserved"))
 
 
 def _entries(value: object) -> dict[str, Any]:

@@ -115,6 +115,7 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from _merge(expected, answer, context.level)
         case messages.Admitted():
             yield from _containers("", expected.containers, answer.containers, context)
+            yield from _preempted(expected.preempted, answer.preempted)
         case messages.State():
             yield from _state(expected, answer, context)
         case messages.Reconciled():
@@ -125,6 +126,23 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from _cpus("assigned CPUs", expected.cpus, answer.cpus, context)
         case _ if expected.machine is not None:
             yield from _machine(expected.machine, answer, context.discovers)
+
+
+def _preempted(
+    expected: Mapping[str, Mapping[str, str]] | None, answer: Iterable[messages.PreemptedPod]
+) -> Iterator[Finding]:
+    """Compares the preempted pods, their order, and those fields that the case mentions."""
+    if expected is None:
+        return
+    actual = {one.uid: one for one in answer}
+    wanted, left = [*map(uid, expected)], [*actual]
+    if wanted != left:
+        remark = lists.remark(wanted, left)
+        sides = (", ".join(wanted) or "none", ", ".join(left) or "none")
+        yield Finding("expectation", "preempted pods", "", *sides, remark=remark)
+        return
+    for name, fields in expected.items():
+        yield from _subset(f"preempted pod {name}", fields, codec.to_plain(actual[uid(name)]))
 
 
 def _hints(
@@ -184,6 +202,12 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
             return
         for name, containers in expected.pods.items():
             yield from _containers(f"{name}/", containers, answer.pods[uid(name)], context)
+    if expected.metrics is not None and answer.metrics is None:
+        yield Finding("expectation", "the metrics", kind="not included")
+    for name, value in (expected.metrics or {}).items():
+        found = (answer.metrics or {}).get(name, 0 if "{" in name else None)
+        if answer.metrics is not None and found != value:
+            yield differs(f"metric {name}", value, found)
     for name, wanted_file in expected.files.items():
         yield from _file(name, wanted_file, answer.files.get(name))
     for name, fields in expected.checkpoints.items():

@@ -96,6 +96,7 @@ _EXPLAINS: dict[str, Collection[str]] = {
     "init-devices-reused-without-node": {"reused-devices-near-affinity"},
     "pod-level-cpus-taken-anew": _TAKEN_ANEW,
     "quota-limits-exclusive-cpus": {"exclusive-cpus-without-quota"},
+    "cpu-metrics-drift": {"gauge-of-exclusive-cpus", "gauge-of-shared-pool", "gauges-of-nodes"},
     "pod-level-without-devices": {"devices-of-pod-level-pods"},
 }
 """The invariants that each defect breaks."""
@@ -118,6 +119,7 @@ _ONLY_IF: dict[str, Callable[[Violation, Facts], bool]] = {
 _MEMORY = "memory-"
 _SPOILS = {
     "affinity-breaks-group": _MEMORY,
+    "cpu-metrics-drift": "gauge",
     # After a pod is removed, the affinity has free CPUs again, but its cores remain split.
     "full-pcpus-only-splits-cores-at-affinity": "whole-cores-",
     "pod-level-cpus-taken-anew": _MEMORY,

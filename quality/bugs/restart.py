@@ -31,6 +31,7 @@ from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.memory import policy as memory_policy
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
+from numaproof.reference.node import StartedNode
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -244,3 +245,16 @@ def device_hints_name_nodes_of_the_other_releases(changes: Changes) -> None:
     documented = DeviceHints.candidate_nodes
     changes.replace(DeviceHints, "candidate_nodes", AllNodesConsidered.candidate_nodes)
     changes.replace(AllNodesConsidered, "candidate_nodes", documented)
+
+
+# Containers that run on
+
+
+@seeds("NODE-RESTART-005").around(StartedNode, "resume")
+def running_pods_are_admitted_in_reverse(rule: Any, self: StartedNode) -> Any:
+    self.pods = dict(reversed([*self.pods.items()]))
+    return rule()
+
+
+@seeds("NODE-RESTART-005").replace(StartedNode, "resume", lambda self, running: None)
+def running_pods_are_not_admitted_again() -> None: ...

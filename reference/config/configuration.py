@@ -35,7 +35,8 @@ class Config:
     pairs of a node and its quantities by memory type; `eviction_hard` maps signals to thresholds.
     Options are None if their field is missing. `reconcile_period` is a duration in Go's format;
     `cfs_quota` means that CPU limits are enforced. `has_system_reserved` is whether
-    ``systemReserved`` is set, even if it is empty.
+    ``systemReserved`` is set, even if it is empty. `pods_per_core` is 0 if it doesn't limit
+    `max_pods`.
     """
 
     cpu_policy: str
@@ -53,6 +54,8 @@ class Config:
     eviction_hard: Mapping[str, str]
     reconcile_period: str
     cfs_quota: bool
+    max_pods: int
+    pods_per_core: int
     gates: Mapping[str, bool] = field(repr=False)
 
     def reservations(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -123,6 +126,7 @@ def load(
         on = _check_gates({"featureGates": both}, enabled_gates)
     filled = {**_with_defaults(decoded), **flags}
     problems = [
+        *validation.pod_count_problems(filled["maxPods"], filled["podsPerCore"]),
         *validation.topology_problems(
             filled["topologyManagerPolicy"], filled["topologyManagerScope"]
         ),
@@ -152,6 +156,8 @@ def load(
         eviction_hard=filled["evictionHard"],
         reconcile_period=filled["cpuManagerReconcilePeriod"],
         cfs_quota=filled["cpuCFSQuota"],
+        max_pods=filled["maxPods"],
+        pods_per_core=filled["podsPerCore"],
         gates=on,
     )
 
@@ -163,6 +169,8 @@ def _with_defaults(decoded_config: Mapping[str, Any]) -> Mapping[str, Any]:
         **{name: decoded_config[name] or default for name, default in _POLICIES.items()},
         "kubeReserved": decoded_config["kubeReserved"] or {},
         "cpuManagerReconcilePeriod": durations.format_duration(period) if period else "10s",
+        "maxPods": decoded_config["maxPods"] or 110,
+        "podsPerCore": decoded_config["podsPerCore"] or 0,
         "cpuCFSQuota": True if quota is None else quota,
         "reservedMemory": fields.memory_reservations(decoded_config),
         "evictionHard": eviction.hard_thresholds(decoded_config),

@@ -58,6 +58,8 @@ DECODED: Mapping[str, decoding.Kind] = {
     "cpuManagerReconcilePeriod": decoding.Custom("string", _duration),
     "cpuCFSQuota": decoding.Boolean(),
     "featureGates": decoding.Map(decoding.Boolean(), "map[string]bool"),
+    "maxPods": decoding.Signed("int32", bits=32),
+    "podsPerCore": decoding.Signed("int32", bits=32),
 }
 """The type of each field."""
 

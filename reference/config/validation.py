@@ -16,6 +16,16 @@ _TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 _SCOPES = ("container", "pod")
 
 
+def pod_count_problems(max_pods: int, pods_per_core: int) -> Iterator[str]:
+    """Yields problems with the limits on the number of pods."""
+    for name, flag, number in (
+        ("maxPods", "max-pods", max_pods),
+        ("podsPerCore", "pods-per-core", pods_per_core),
+    ):
+        if number < 0:
+            yield f"{name} (--{flag}) {number} must not be a negative number"
+
+
 def topology_problems(policy: str, scope: str) -> Iterator[str]:
     """Yields problems with the Topology Manager's policy and scope.
 

@@ -142,6 +142,10 @@ class StaticCPUPolicy(Readmission):
         after = reusable | cpus if container.runs_to_completion else reusable & ~cpus
         return replace(state, reuse=ReusableCPUs(pod.uid, after))
 
+    def pins(self, pod: Pod, container: PodContainer) -> bool:
+        """Whether the container gets exclusive CPUs."""
+        return pod.exclusive_cpus(container) > 0
+
     def revalidate(self, state: CPUState, count: int, reusable: int) -> None:
         """Checks whether a container may keep its CPUs. As documented, it always may.
 

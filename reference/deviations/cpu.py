@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
+from numaproof.reference.cpu.gauges import CPUGauges, by_node, exclusive_cpus
 from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
+from numaproof.reference.cpu.topology import union
 from numaproof.reference.deviations.deviation import (
     ALL,
     AT_ONCE,
@@ -14,6 +16,7 @@ from numaproof.reference.deviations.deviation import (
     Defect,
     UndocumentedBehaviour,
 )
+from numaproof.reference.metrics import EXCLUSIVE, PER_NODE, SHARED_POOL
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.state import CPUState
@@ -119,3 +122,61 @@ class StrictEmptyPoolRefused(StaticCPUPolicy):
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
         return False
+
+
+class DriftingGauges(CPUGauges):
+    """Adds up changes instead of counting the CPUs.
+
+    CPUs that an app container takes over from an init container are counted twice, even after the
+    pod is gone: too many are exclusive, and the shared pool is too small. A NUMA node whose last
+    exclusive CPU is released keeps its count.
+    """
+
+    deviation = Defect(
+        "cpu-metrics-drift",
+        between("1.32"),
+        "The total number of CPUs exclusively allocated to containers running on this node.",
+        f"{ISSUES}141262",
+    )
+
+    def __init__(self, policy: StaticCPUPolicy, state: CPUState) -> None:
+        super().__init__(policy, state)
+        self.excess = self.repeated_cpus = 0
+        self.counts: dict[int, int] = {}
+        self._count_nodes(state)
+
+    def note_change(self, before: CPUState, after: CPUState, uid: str, cpus: int) -> None:
+        """Counts taken-over CPUs again; a whole pod's CPUs are not on its node yet."""
+        if uid in after.pods:
+            if cpus:
+                self._count_nodes(before)
+            return
+        self.repeated_cpus += (cpus & union(before.exclusive.get(uid, {}).values())).bit_count()
+        self._count_nodes(after)
+
+    def _count_nodes(self, state: CPUState) -> None:
+        on_nodes = self.on_nodes(union(cpus for _, _, cpus in state))
+        self.counts |= {node: count for node, count in on_nodes.items() if count}
+
+    def adopt(self, other: CPUGauges) -> None:
+        if isinstance(other, DriftingGauges):
+            self.excess, self.repeated_cpus = other.excess, other.repeated_cpus
+            self.counts = dict(other.counts)
+
+    def read(self, state: CPUState) -> dict[str, int]:
+        found = super().read(state)
+        kept = {name: value for name, value in found.items() if not name.startswith(PER_NODE)}
+        kept[EXCLUSIVE] += self.excess + self.repeated_cpus
+        kept[SHARED_POOL] -= 1000 * self.repeated_cpus
+        return kept | by_node(self.counts)
+
+
+class RestoredEntriesAddedUp(DriftingGauges):
+    """Counts CPUs that two containers share twice after a restart as well."""
+
+    deviation = UndocumentedBehaviour("", between("1.32", "1.32"))  # type: ignore[assignment]
+
+    def __init__(self, policy: StaticCPUPolicy, state: CPUState) -> None:
+        super().__init__(policy, state)
+        together = sum(cpus.bit_count() for _, _, cpus in state)
+        self.excess = together - exclusive_cpus(state).bit_count()

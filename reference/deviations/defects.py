@@ -10,6 +10,7 @@ from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.deviations import (
     assignment,
+    capacity,
     cpu,
     devices,
     distribution,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _DEFINED = [
     value
-    for module in (assignment, distribution, cpu, node, memory, pods, devices, topology)
+    for module in (assignment, distribution, cpu, node, memory, pods, devices, topology, capacity)
     for value in vars(module).values()
 ]
 

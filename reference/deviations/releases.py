@@ -23,6 +23,14 @@ from numaproof.reference.deviations import formats
 from numaproof.reference.deviations.defects import OVERRIDES
 from numaproof.reference.deviations.deviation import defect_of, deviation_of, name_of
 from numaproof.reference.deviations.pods import DefaultsBesideLimits, EmptyPodLevelDecides
+from numaproof.reference.metrics import (
+    ALIGNED,
+    COUNTERS,
+    EXCLUSIVE,
+    NOT_ALIGNED,
+    PER_NODE,
+    SHARED_POOL,
+)
 from numaproof.reference.topology.options import HIDDEN
 
 if TYPE_CHECKING:
@@ -69,6 +77,7 @@ class Release:
             the ``none`` policy, and refuses to start if it cannot.
         no_cpu: the beginning of discovery's error for a tree without CPUs.
         flag_words: words to replace in errors about flags, and their replacements.
+        metrics: the names of the managers' metrics, as in `numaproof.reference.metrics.keep_known`.
         single_pair_flags: flags that accept only one pair, but several pairs in other releases.
         deviations: the classes that override rules.
 
@@ -95,6 +104,7 @@ class Release:
     no_cpu: str
     flag_words: Mapping[str, str]
     single_pair_flags: frozenset[str]
+    metrics: frozenset[str]
     deviations: tuple[type, ...]
 
     def rule(self, base: type[Rule]) -> type[Rule]:
@@ -215,6 +225,7 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
             ),
         },
         "single_pair_flags": frozenset({"topology-manager-policy-options"}),
+        "metrics": COUNTERS,
     },
     "1.31": {"single_pair_flags": frozenset()},
     "1.32": {
@@ -222,8 +233,21 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
         "foreign_memory_policies": ("BestEffort",),
         "pod_level": "QoS class",
         "reads_cpus_for_every_policy": True,
+        "metrics": COUNTERS
+        | {
+            EXCLUSIVE,
+            SHARED_POOL,
+            f"{ALIGNED}{{boundary=numa_node",
+            f"{ALIGNED}{{boundary=physical",
+        },
     },
-    "1.33": {"hidden_topology_option": HIDDEN, "unknown_fields": frozenset()},
+    "1.33": {
+        "hidden_topology_option": HIDDEN,
+        "unknown_fields": frozenset(),
+        "metrics": COUNTERS
+        | {EXCLUSIVE, SHARED_POOL}
+        | {f"{name}{{" for name in (PER_NODE, ALIGNED, NOT_ALIGNED)},
+    },
     "1.34": {"pod_level": "shared pool"},
     "1.35": {"flag_words": {}},
     "1.36": {

@@ -111,6 +111,10 @@ class StaticMemoryPolicy(Readmission):
             state = shrink_init_blocks(state, pod, container, blocks)
         return replace(state, reuse=update_reuse(state.reuse, pod, container, blocks))
 
+    def pins(self, pod: Pod, container: PodContainer) -> bool:
+        """Whether memory of the container is pinned, unless its amounts are invalid."""
+        return is_served(pod) and not pod.shares_budget(container)
+
     def release(self, state: MemoryState, uid: str, name: str) -> MemoryState:
         left = state.release(uid, name)
         reuse = self.still_reusable(left)

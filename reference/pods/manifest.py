@@ -38,9 +38,12 @@ def read_pod(
     )
     status = _mapping(manifest.get("status") or {}, "status")
     given = status.get("qosClass")
+    overhead = _quantities(spec.get("overhead"), "spec.overhead")
+    priority = _priority(spec)
     own = spec.get("resources")
     if own is None or level == "ignored":
-        return Pod(uid, containers, given or rules.qos_class(containers))
+        qos = given or rules.qos_class(containers)
+        return Pod(uid, containers, qos, overhead=overhead, priority=priority)
     resources = _mapping(own, "spec.resources")
     limits = _quantities(resources.get("limits"), "spec.resources.limits")
     requests = _quantities(resources.get("requests"), "spec.resources.requests")
@@ -58,7 +61,32 @@ def read_pod(
         shared_pool=asks and level.startswith("shared pool"),
         budget=as_one.requests if asks and level == "budget" else None,
         limits=as_one.limits if asks else {},
+        requests=as_one.requests if asks and level != "shared pool alone" else {},
+        overhead=overhead,
+        priority=priority,
     )
+
+
+SYSTEM_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+"""The priorities of the classes that every cluster has."""
+
+
+def _priority(spec: Mapping[str, Any]) -> int | None:
+    """Reads a pod's priority; the API server derives it from the class.
+
+    Requirements: NODE-ALLOC-009.
+    """
+    own, name = spec.get("priority"), spec.get("priorityClassName")
+    if own is None and name is not None:
+        if not isinstance(name, str):
+            raise PodError("spec.priorityClassName must be a string")
+        return SYSTEM_PRIORITIES.get(name)
+    if own is not None and (not isinstance(own, int) or isinstance(own, bool)):
+        raise PodError("spec.priority must be an integer")
+    return own
 
 
 def read_container(item: Any, where: str, *, init: bool) -> PodContainer:

@@ -25,7 +25,8 @@ class Pod:
 
     If `shared_pool` is true, all containers run in the shared pool, whatever they request. `budget`
     has the pod-level requests by resource name, or is None if the managers do not support them.
-    `limits` are the pod-level limits.
+    `limits` and `requests` are the pod-level limits and requests, `overhead` is what running the
+    pod takes in addition. `priority` is None if the pod has none.
     """
 
     uid: str
@@ -34,6 +35,9 @@ class Pod:
     shared_pool: bool = False
     budget: Mapping[str, Any] | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
+    requests: Mapping[str, Any] = field(default_factory=dict)
+    overhead: Mapping[str, Any] = field(default_factory=dict)
+    priority: int | None = None
 
     def container(self, name: str) -> PodContainer:
         """Returns the container called `name`.

@@ -201,3 +201,13 @@ async def test_other_calls_are_not_implemented(tmp_path: Path) -> None:
 
 async def test_a_plugin_that_never_started_can_stop(tmp_path: Path) -> None:
     await DevicePlugin(tmp_path, "plugin0.sock", REPORT).stop()
+
+
+def test_healthy_devices_have_an_entry_for_each_node(tmp_path: Path) -> None:
+    plugin = DevicePlugin(tmp_path, "plugin0.sock", REPORT)
+    assert {*plugin.healthy()} == {
+        (NIC, "a", 0),
+        (NIC, "c", 0),
+        (NIC, "c", 1),
+        (NIC, "d", None),
+    }

@@ -23,7 +23,7 @@ from numaproof.conformance.execution import kubelet_command
 from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.kubelet.binary import Kubelet, identify
-from numaproof.kubelet.trial import trial
+from numaproof.kubelet.trial import Trial
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
@@ -259,6 +259,26 @@ def test_a_refused_pod_and_quotas_are_told_if_they_are_wanted(node: Node) -> Non
     assert answer.pod.event
 
 
+def test_a_node_without_room_refuses_pods_unless_they_are_critical(node: Node) -> None:
+    node.start(STATIC | {"maxPods": 2}, check_node=True)
+    node.admit(pod("uid-a", [container("app", TWO)]))
+    node.admit(pod("uid-b", [container("app", {"requests": {"cpu": "5"}})]))
+    third = pod("uid-c", [container("app", HALF)])
+    assert node.admit(third).reason == "OutOfpods"
+    assert node.call("reconcile") == messages.Unsupported(
+        "reconcile a node that has no room for another pod"
+    )
+    critical = pod("uid-d", [container("app", HALF)], priorityClassName="system-node-critical")
+    reason, message = "Preempting", "Preempted in order to admit critical pod"
+    assert node.admit(critical).preempted == (messages.PreemptedPod("uid-b", reason, message),)
+    assert exclusive(node.call("state")) == {"uid-a/app": 2, "uid-d/app": 0}
+    node.remove("uid-d")
+    assert node.admit(third).containers["app"].exclusive == CPUSet()
+    assert node.remove("uid-a") == messages.Done()
+    last = node.admit(pod("uid-e", [container("app", {"requests": {"cpu": "6501m"}})]))
+    assert last.message.endswith("cpu, requested: 6501, used: 500, capacity: 7000")
+
+
 @pytest.mark.parametrize(
     ("config", "stage", "words"),
     [
@@ -323,7 +343,7 @@ def test_what_cannot_be_asked_does_no_harm(node: Node) -> None:
 
 
 def test_a_kubelet_passes_its_trial(kubelet: Kubelet, tmp_path: Path) -> None:
-    check = trial(kubelet, (), 120, "tests", tmp_path)
+    check = Trial(kubelet, (), 120, "tests").check(tmp_path)
     assert check.fix == "", check.state
     assert check.state.startswith(f"started on {LAPTOP}, admitted and removed a pod in ")
 
@@ -346,6 +366,21 @@ def test_a_kubelet_that_dies_is_a_fault(node: Node) -> None:
     os.close(descriptor)
     answer = node.admit(pod("uid-a", [container("app", TWO)]))
     assert isinstance(answer, messages.Fault)
-    assert answer.message.startswith("the kubelet exited: ")
+    assert answer.message == "it ended with signal SIGKILL"
     assert answer.trace
     assert isinstance(node.start(), messages.Started)
+
+
+def test_metrics_show_what_is_exclusive(node: Node, kubelet: Kubelet) -> None:
+    node.start(tell=("metrics",))
+    node.admit(pod("uid-web", [container("app", TWO), container("log", HALF)]))
+    node.admit(pod("uid-job", [container("app", TWO)]))
+    big = node.admit(pod("uid-big", [container("app", MANY)]))
+    assert isinstance(big, messages.AdmissionRefused)
+    metrics = node.call("state").metrics
+    assert metrics["cpu_manager_pinning_requests_total"] == 2
+    assert metrics["cpu_manager_pinning_errors_total"] == 1
+    assert metrics["topology_manager_admission_requests_total"] == 3
+    if kubelet.minor >= (1, 32):
+        assert metrics["cpu_manager_exclusive_cpu_allocation_count"] == 2
+        assert metrics["cpu_manager_shared_pool_size_millicores"] == 5000

@@ -139,10 +139,15 @@ STATE = "could not restore state from checkpoint: unexpected end of JSON input"
         ),
         pytest.param(
             f'{MACHINE}{START}"invalid Node Allocatable configuration. Resource \\"memory\\" has a'
-            ' reservation of {{9663781273600 0} {<nil>}  BinarySI}"',
+            " reservation of {{9663781273600 0} {<nil>}  BinarySI} but capacity of {{1024 0}"
+            ' {<nil>}  BinarySI}. Expected capacity >= reservation. Resource \\"cpu\\" has a'
+            " reservation of {{1500 -3} {<nil>}  DecimalSI} but capacity of {{1000 -3} {<nil>} "
+            " DecimalSI}."
+            ' Expected capacity >= reservation."',
             "config",
-            'invalid Node Allocatable configuration. Resource "memory" has a reservation of'
-            " {{9663781273600 0} {<nil>}  BinarySI}",
+            'invalid Node Allocatable configuration. Resource "cpu" has a reservation of 1500m but'
+            ' capacity of 1. Expected capacity >= reservation. Resource "memory" has a reservation'
+            " of 9216100Mi but capacity of 1Ki. Expected capacity >= reservation.",
             id="reservation",
         ),
         pytest.param(

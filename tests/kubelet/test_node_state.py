@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.devices import NIC
 from builders.machines import regular
 from builders.pods import container, guaranteed_resources, pod
 from numaproof.kubelet import node_state, pods
 from numaproof.kubelet.node_state import NodeState, hint
+from numaproof.kubelet.pod_resources import PodResources, Resources
 from numaproof.protocol import messages
+from numaproof.protocol.messages import MemoryBlock
 from numaproof.protocol.releases import RELEASES
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.implementation import Reference
@@ -163,6 +166,63 @@ def test_a_container_has_devices_and_quotas_if_they_are_wanted(tmp_path: Path) -
 )
 def test_a_hint_is_read_as_it_is_logged(text: str, expected: messages.Hint) -> None:
     assert hint(text) == expected
+
+
+WHOLE = {
+    "resources": {
+        "requests": {"cpu": "3", "memory": "1Gi"},
+        "limits": {"cpu": "3", "memory": "1Gi"},
+    },
+    "initContainers": [
+        {"name": "load"},
+        {"name": "side", "restartPolicy": "Always", "resources": TWO},
+    ],
+    "containers": [
+        {"name": "app", "resources": guaranteed_resources({"cpu": "1500m", "memory": "64Mi"})},
+        {"name": "log"},
+    ],
+}
+MEMORY_OF = {"numaAffinity": [0], "type": "memory", "size": 4096}
+
+
+@pytest.mark.parametrize("release", [(1, 36), (1, 37)])
+def test_podresources_must_report_shares_until_1_37(
+    release: tuple[int, int], tmp_path: Path
+) -> None:
+    names = ("load", "side", "app", "log")
+    cpus = {
+        "entries": {"uid-a": dict.fromkeys(names, "1-2")},
+        "podEntries": {"uid-a": {"cpuSet": "1-3"}},
+    }
+    memory = {
+        "entries": {"uid-a": {name: [MEMORY_OF] for name in names}},
+        "podEntries": {"uid-a": {"memoryBlocks": [MEMORY_OF]}},
+    }
+    write(tmp_path, node_state.CPU, cpus)
+    write(tmp_path, node_state.MEMORY, memory)
+    devices = {"PodDeviceEntries": [entry("uid-a", "log", NIC, **{"0": ["a"], "-1": ["b"]})]}
+    write(tmp_path, node_state.DEVICES, {"Data": devices, "Checksum": 1})
+    bound = pods.bind({"metadata": {"name": "a", "uid": "uid-a"}, "spec": WHOLE}, 0)
+    found = NodeState(tmp_path).pod_resources(bound, release)
+    own, blocks = CPUSet.parse("1-2"), frozenset({MemoryBlock(NUMASet([0]), "memory", 4096)})
+    nics = frozenset({(NIC, "a", 0), (NIC, "b", None)})
+    if release == (1, 36):
+        assert found == PodResources(
+            {
+                "side": Resources(own, blocks),
+                "app": Resources(own, blocks),
+                "log": Resources(own, blocks, nics),
+            }
+        )
+    else:
+        assert found == PodResources(
+            {
+                "side": Resources(own, blocks),
+                "app": Resources(memory=blocks),
+                "log": Resources(devices=nics),
+            },
+            Resources(CPUSet.parse("1-3"), blocks),
+        )
 
 
 def test_the_files_that_name_a_pod_are_known(tmp_path: Path) -> None:

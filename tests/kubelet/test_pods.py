@@ -86,3 +86,41 @@ def test_a_pod_without_init_containers_may_say_so() -> None:
     made = bound(initContainers=None)
     assert list(pods.names(made)) == ["app"]
     assert not pods.runs_once(made, "app")
+
+
+TWO_CPUS: dict[str, Any] = {
+    "metadata": {"name": "a", "uid": "uid-a"},
+    "spec": {
+        "resources": {"requests": {"cpu": "3"}},
+        "containers": [
+            {"name": name, "resources": {"limits": {"cpu": "1", "memory": "1Mi"}}}
+            for name in ("app", "log")
+        ],
+    },
+}
+WITHOUT_FIX = {"featureGates": {"PodLevelResourcesFixDefaulting": False}}
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "resources"),
+    [
+        (
+            "1.37",
+            {},
+            {
+                "requests": {"cpu": "3", "memory": str(2 << 20)},
+                "limits": {"cpu": "3", "memory": str(2 << 20)},
+            },
+        ),
+        ("1.37", WITHOUT_FIX, {"requests": {"cpu": "3"}, "limits": {}}),
+        ("1.36", {}, {"requests": {"cpu": "3"}, "limits": {}}),
+        ("1.30", {}, {"requests": {"cpu": "3"}}),
+        ("1.37", {"featureGates": {"NoGate": True}}, {"requests": {"cpu": "3"}}),
+        ("1.37", {"featureGates": "all"}, {"requests": {"cpu": "3"}}),
+    ],
+)
+def test_pod_level_resources_have_the_defaults_of_the_release(
+    version: str, config: dict[str, Any], resources: dict[str, Any]
+) -> None:
+    rules = pods.level_rules(config, (), version)
+    assert pods.bind(TWO_CPUS, 0, rules)["spec"]["resources"] == resources

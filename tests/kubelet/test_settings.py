@@ -19,6 +19,28 @@ def test_a_release_gets_no_field_that_it_does_not_know(
     assert made.get("failCgroupV1", {}) == sent
 
 
+_RESIZE = "InPlacePodLevelResourcesVerticalScaling"
+
+
+@pytest.mark.parametrize(
+    ("release", "wanted", "gates"),
+    [
+        ((1, 35), None, None),
+        ((1, 36), None, {_RESIZE: False}),
+        ((1, 36), {"A": True}, {_RESIZE: False, "A": True}),
+        ((1, 36), {_RESIZE: True}, {_RESIZE: True}),
+        ((1, 36), "no map", "no map"),
+        ((1, 37), {"A": True}, {"A": True}),
+    ],
+)
+def test_a_gate_that_panics_without_cgroups_is_off(
+    release: tuple[int, int], wanted: Any, gates: Any, tmp_path: Path
+) -> None:
+    fields = {} if wanted is None else {"featureGates": wanted}
+    made = settings.configuration(fields, release, tmp_path, own_period=False)
+    assert made.get("featureGates") == gates
+
+
 def test_what_a_user_wants_replaces_the_rest(tmp_path: Path) -> None:
     made = settings.configuration(
         {"cpuManagerPolicy": "static", "failSwapOn": True}, (1, 37), tmp_path, own_period=False

@@ -24,6 +24,7 @@ TOLD: dict[str, tuple[messages.Told, messages.Answer]] = {
     ),
     "pod": ("refused-pods", messages.AdmissionRefused("SMTAlignmentError", "no", FATE)),
     "containers.app.quota": ("quota", messages.Admitted(QUOTA)),
+    "metrics": ("metrics", messages.State(CPUSet(), {}, metrics={})),
     "pods.uid-a.app.quota": ("quota", messages.State(CPUSet(), {"uid-a": QUOTA})),
 }
 
@@ -52,6 +53,16 @@ def test_each_start_requests_fields_separately() -> None:
     made.ask(messages.StartArgs({}, "/state"))
     with pytest.raises(ProtocolError, match="not requested"):
         made.check_answer(messages.Admitted(QUOTA))
+
+
+def test_pods_are_preempted_only_if_the_node_is_checked() -> None:
+    pod = messages.PreemptedPod("uid-a", "Preempting", "why")
+    answer = messages.Admitted({"app": running("1")}, (pod,))
+    with pytest.raises(ProtocolError, match="although the start has no `check_node`"):
+        requested_fields().check_answer(answer)
+    made = RequestedFields()
+    made.ask(messages.StartArgs({}, "/state", check_node=True))
+    assert made.check_answer(answer) is answer
 
 
 def test_answers_without_optional_fields_are_valid() -> None:

@@ -21,7 +21,7 @@ from numaproof.reference.topology.distances import Distances
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RULES = ("cpu", "memory", "topology", "devices", "pods")
+RULES = ("cpu", "memory", "topology", "devices", "pods", "capacity")
 MODULES = [
     path
     for folder in RULES

@@ -31,9 +31,11 @@ OUT_OF_REACH = {
     "reusable-cpus-counted-twice": LEAVES,
     "reusable-memory-outlives-pod": LEAVES,
     "quota-limits-exclusive-cpus": "the answer does not include the CFS quota",
+    "cpu-metrics-drift": "the answer does not include metrics",
     "full-pcpus-only-refuses-own-pod": RESTARTS,
     "strict-reservation-empty-pool-refused": RESTARTS,
     "ended-init-served-again": RESTARTS,
+    "ended-init-devices-demanded": "only a kubelet that restarts alone shows it",
     "pod-level-cpus-taken-anew": RESTARTS,
     "group-compared-by-node": RESTARTS,
 }

@@ -17,7 +17,7 @@ from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.reference.topology.search.evaluation import list_hints
 from numaproof.simulation import devices
 from numaproof.simulation.admission import Question, Simulation, admit_all, begin
-from numaproof.simulation.explaining import Allocation, Merge, candidates, observe
+from numaproof.simulation.explaining import Allocation, Merge, Room, candidates, observe
 from numaproof.simulation.pods import DescribedPod
 
 if TYPE_CHECKING:
@@ -106,6 +106,9 @@ def test_every_rejection_is_explained_by_the_reference(
         if verdict.refusal.reason == "TopologyAffinityError":
             assert isinstance(last, Merge)
             assert not last.admitted
+        elif verdict.refusal.reason.startswith("OutOf"):
+            assert isinstance(last, Room)
+            assert last.request + last.others > last.allocatable
         else:
             assert isinstance(last, Allocation)
             assert last.message == verdict.refusal.message

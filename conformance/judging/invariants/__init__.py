@@ -16,6 +16,7 @@ from numaproof.conformance.judging.invariants import (
     cpus,
     devices,
     memory,
+    metrics,
     node,
     stateless,
 )
@@ -41,7 +42,7 @@ def on_state(view: View) -> Iterator[Violation]:
     if wrong is not None:
         yield wrong
         return
-    for subject in (cpus, memory, devices, affinity, node):
+    for subject in (cpus, memory, devices, affinity, node, metrics):
         yield from subject.on_state(view)
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from numaproof.conformance.cases.manifests import containers
-from numaproof.conformance.judging.entitlement import is_static, keeps_memory
+from numaproof.conformance.judging.entitlement import (
+    is_static,
+    keeps_memory,
+    memory_quantities,
+    reserved_amount,
+)
 from numaproof.conformance.judging.invariants.view import (
     File,
     Place,
@@ -19,11 +25,13 @@ from numaproof.conformance.judging.invariants.view import (
     nodes_of,
     read_file,
 )
+from numaproof.conformance.judging.pods import effective
 from numaproof.protocol.mismatch import short_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from numaproof.conformance.judging.pods import PodReading
     from numaproof.protocol import messages
 
 CPU_FILE = "cpu_manager_state"
@@ -52,6 +60,49 @@ def check_pod_list(view: View) -> Iterator[Violation]:
 
 
 def on_state(view: View) -> Iterator[Violation]:
+    """The pods fit into the node, and the CPU Manager's checkpoint agrees with the state."""
+    if view.check_node:
+        yield from _shortages(view)
+    yield from _cpu_file(view)
+
+
+def _shortages(view: View) -> Iterator[Violation]:
+    """Reports resources of which the pods request more than is allocatable.
+
+    The requests are at least those of the containers, and the reservation is at least the
+    configured amounts.
+    """
+    machine, config = view.facts.machine, view.config
+    pods = [one for uid, one in view.pod_readings.items() if uid in view.admitted_pods]
+    limit, per_core = (int(config.get(name) or 0) for name in ("maxPods", "podsPerCore"))
+    count = min(filter(None, (limit or _MAX_PODS, per_core * machine.num_cores)))
+    cpus = machine.num_cores - reserved_amount(config, view.kubernetes)
+    memory = machine.memory_capacity - memory_quantities(config)
+    for resource, requests, allocatable in (
+        ("pods", Fraction(len(pods)), Fraction(count)),
+        ("cpu", _requests(pods, "cpu"), cpus),
+        ("memory", _requests(pods, "memory"), memory),
+    ):
+        most = max(allocatable, Fraction())
+        if requests > most:
+            message = f"the pods request {requests} of {resource}, but only {most} are allocatable"
+            yield Violation("pods-fit-into-node", "NODE-ALLOC-001", message)
+
+
+def _requests(pods: Iterable[PodReading], resource: str) -> Fraction:
+    return sum(
+        (
+            effective((one.kind, one.requests.get(resource, 0)) for one in pod.containers)
+            for pod in pods
+        ),
+        Fraction(),
+    )
+
+
+_MAX_PODS = 110
+
+
+def _cpu_file(view: View) -> Iterator[Violation]:
     """The CPU Manager's checkpoint agrees with the state."""
     text = view.state.files.get(CPU_FILE)
     if text is None or not view.exact or not is_static(view.config):

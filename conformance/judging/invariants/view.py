@@ -80,6 +80,8 @@ class View:
             to it then.
         starts: the number of starts so far.
         readmitted_pods: pods that were admitted again since the last start.
+        admitted_pods: pods that were admitted since the last start.
+        check_node: whether pods must also fit into the node's allocatable resources.
     """
 
     facts: Facts
@@ -94,6 +96,8 @@ class View:
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
     starts: int = 0
     readmitted_pods: frozenset[str] = frozenset()
+    admitted_pods: frozenset[str] = frozenset()
+    check_node: bool = False
 
     @cached_property
     def pod_readings(self) -> Mapping[str, PodReading]:
@@ -233,8 +237,8 @@ def arrivals(requests: Iterable[messages.Args]) -> Mapping[str, Arrival]:
     return found
 
 
-def find_readmitted_pods(requests: Iterable[messages.Args]) -> frozenset[str]:
-    """The pods admitted more than once since the last start, given the arguments of all calls."""
+def count_admissions(requests: Iterable[messages.Args]) -> Counter[str]:
+    """How often each pod was admitted since the last start, given the arguments of all calls."""
     offered: Counter[str] = Counter()
     for args in requests:
         match args:
@@ -242,7 +246,7 @@ def find_readmitted_pods(requests: Iterable[messages.Args]) -> frozenset[str]:
                 offered.clear()
             case messages.AdmitArgs():
                 offered[args.pod["metadata"]["uid"]] += 1
-    return frozenset(uid for uid, times in offered.items() if times > 1)
+    return offered
 
 
 class File(msgspec.Struct, frozen=True, rename="camel"):

@@ -47,6 +47,8 @@ def view_of(plain: Mapping[str, Any]) -> View:
         starts=plain["starts"],
         readmitted_pods=frozenset(plain["returned"]),
         level=plain["level"],
+        admitted_pods=frozenset(plain.get("admitted", ())),
+        check_node=plain.get("check_node", False),
     )
 
 
