@@ -10,7 +10,14 @@ import click
 from numaproof.cli.commands import SentenceGroup
 from numaproof.cli.machine_names import node_machine_option, read_machine
 from numaproof.cli.targets import release_option
-from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option, machine_for
+from numaproof.cli.user_files import (
+    CONFIGURATION,
+    UserFile,
+    check_read_once,
+    find_configuration,
+    lenient_option,
+    machine_for,
+)
 from numaproof.protocol import codec
 from numaproof.reports.json_output import ConfigurationProblem
 
@@ -37,13 +44,13 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("file", type=USER_FILE)
+@click.argument("files", metavar="FILE...", type=CONFIGURATION, nargs=-1, required=True)
 @node_machine_option
 @release_option
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
-    file: UserFile,
+    files: tuple[UserFile, ...],
     machine: str,
     assume: tuple[tuple[str, int], ...],
     kubernetes: str,
@@ -53,24 +60,27 @@ def check(
 ) -> int:
     """Report why the kubelet would not start with FILE, and which settings to reconsider.
 
-    Warnings point out settings that have no effect or are harmful on the machine. Exit codes: 0 the
-    kubelet starts, 1 it does not start or a field is unknown, 2 invalid input.
+    FILE is a KubeletConfiguration, a file of another product that contains one, or the kubelet's
+    flags. Further files, or those of a directory, override it. Warnings point out settings that
+    have no effect or are harmful on the machine. Exit codes: 0 the kubelet starts, 1 it does not
+    start or a field is unknown, 2 invalid input.
 
     \b
-    Example:
+    Examples:
       numaproof config check kubelet.yaml --machine laptop-4c8t
+      numaproof config check cluster.yaml#workers --machine laptop-4c8t
     """
+    from numaproof.reference.config.fields import DECODED
     from numaproof.reports.console import encodable
-    from numaproof.simulation import configuration_check, documents
+    from numaproof.simulation import configuration_check
     from numaproof.simulation.admission import CannotAnswerError, Question
 
-    found = documents.configuration(file.text(), file.name, (kubernetes,))
+    check_read_once(files)
+    found = find_configuration(files, (kubernetes,))
     document = found.document
-    for note in found.notes:
-        click.echo(note, err=True)
     described = machine_for(found.settings, read_machine(machine, kubernetes, assume))
     try:
-        question = Question(described.machine, found.settings, kubernetes)
+        question = Question(described.machine, found.settings, kubernetes, flags=found.flags)
         verdict = configuration_check.judge(question)
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
@@ -83,10 +93,19 @@ def check(
         *(_defect_warning(document, one) for one in shaped),
     ]
     if as_json:
-        click.echo(codec.encode([*problems, *map(_assumption, described.lines)]))
+        notes = (*map(_note, found.notes), *map(_note, described.lines))
+        click.echo(codec.encode([*notes, *problems]))
     else:
+        for note in found.notes:
+            click.echo(note, err=True)
         for one in problems:
-            click.echo(encodable(_line(document.file, one), sys.stdout))
+            click.echo(encodable(_line(one), sys.stdout))
+        if not problems:
+            click.echo(
+                f"no problems: the kubelet of Kubernetes {kubernetes} starts"
+                if found.settings.keys() & DECODED.keys()
+                else "nothing to check: no setting of the resource managers was read"
+            )
     return 0 if all(one["severity"] == "warning" for one in problems) else ERRORS
 
 
@@ -95,17 +114,12 @@ def _of_field(
 ) -> ConfigurationProblem:
     return ConfigurationProblem(
         severity=severity,
+        file=error.file,
         field=error.field,
         line=error.line,
         message=error.message + consequence,
         fix=error.fix,
         section="",
-    )
-
-
-def _assumption(line: str) -> ConfigurationProblem:
-    return ConfigurationProblem(
-        severity="warning", field="", line=0, message=line, fix="", section=""
     )
 
 
@@ -115,10 +129,12 @@ def _defect_warning(document: Document, note: DefectNote) -> ConfigurationProble
     whose = "documented, but not with" if note.kubelet is None else "only because of"
     where = ", ".join(defect.issue or defect.page for defect in note.defects)
     message = f"{whose} {names}: {finding.message}"
+    file, line = document.locate(finding.path)
     return ConfigurationProblem(
         severity="warning",
+        file=file,
         field=note.part,
-        line=document.line(finding.path),
+        line=line,
         message=message,
         fix=f"see {where}",
         section="",
@@ -130,18 +146,26 @@ def _plain(
 ) -> ConfigurationProblem:
     from numaproof.inputs.documents import dotted_path
 
+    file, line = document.locate(finding.path)
     return ConfigurationProblem(
         severity=finding.severity,
+        file=file,
         field=dotted_path(finding.path),
-        line=document.line(finding.path),
+        line=line,
         message=finding.message,
         fix=finding.fix,
         section=finding.section,
     )
 
 
-def _line(file: str, problem: ConfigurationProblem) -> str:
+def _note(text: str) -> ConfigurationProblem:
+    return ConfigurationProblem(
+        severity="note", file="", field="", line=0, message=text, fix="", section=""
+    )
+
+
+def _line(problem: ConfigurationProblem) -> str:
     field = f"{problem['field']}: " if problem["field"] else ""
     source = f" [{problem['section']}]" if problem["section"] else ""
-    where = f"{file}:{problem['line']}"
+    where = f"{problem['file']}:{problem['line']}"
     return f"{where}: {problem['severity']}: {field}{problem['message']} ({problem['fix']}){source}"

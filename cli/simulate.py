@@ -24,13 +24,7 @@ SOME_REFUSED = 1
 
 @click.command()
 @node_machine_option
-@click.option(
-    "--config",
-    type=user_files.USER_FILE,
-    required=True,
-    metavar="FILE",
-    help="The node's KubeletConfiguration.",
-)
+@user_files.config_option(is_required=True)
 @node_devices_option
 @click.option(
     "--replicas",
@@ -58,7 +52,7 @@ def simulate(
     *,
     machine: str,
     assume: tuple[tuple[str, int], ...],
-    config: user_files.UserFile,
+    configs: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     replicas: int | None,
     kubernetes: str,
@@ -102,7 +96,7 @@ def simulate(
             f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
         )
     settings, asked = user_files.read_node(
-        config, files, (kubernetes,), lenient=lenient, replicas=replicas
+        configs, files, (kubernetes,), lenient=lenient, replicas=replicas
     )
     assert settings is not None
     for note in asked.notes:
@@ -111,7 +105,12 @@ def simulate(
     described = user_files.machine_for(settings.settings, read_machine(machine, kubernetes, assume))
     plugins = given_devices.read(devices, described.machine)
     question = Question(
-        described.machine, settings.settings, kubernetes, baseline == "documented", plugins
+        described.machine,
+        settings.settings,
+        kubernetes,
+        baseline == "documented",
+        plugins,
+        flags=settings.flags,
     )
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:

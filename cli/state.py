@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.formats.machines.description import MachineText
-    from numaproof.protocol.messages import KubeletConfiguration, StartRefused
+    from numaproof.protocol.messages import StartRefused
     from numaproof.simulation import checkpoints
+    from numaproof.simulation.documents import ConfigurationFile
 
 TO_FIX = 1
 
@@ -37,11 +38,7 @@ def state() -> None:
 @state.command()
 @click.argument("file", type=user_files.USER_FILE, metavar="FILE|DIR")
 @node_machine_option
-@click.option(
-    "--config",
-    type=user_files.USER_FILE,
-    help="The node's KubeletConfiguration (default: one that fits the file).",
-)
+@user_files.config_option("one that fits the file")
 @release_option
 @user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
@@ -49,7 +46,7 @@ def check(
     file: user_files.UserFile,
     machine: str,
     assume: tuple[tuple[str, int], ...],
-    config: user_files.UserFile | None,
+    configs: tuple[user_files.UserFile, ...],
     kubernetes: str,
     *,
     lenient: bool,
@@ -66,15 +63,13 @@ def check(
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
       numaproof state check /var/lib/kubelet --machine /
     """
-    user_files.check_read_once((file, config))
+    user_files.check_read_once((file, *configs))
     described = read_machine(machine, kubernetes, assume)
-    settings = (
-        user_files.read_configuration(config, (kubernetes,), lenient=lenient).settings
-        if config
-        else None
+    config = (
+        user_files.read_configuration(configs, (kubernetes,), lenient=lenient) if configs else None
     )
     files = _files(file)
-    found = [_judge(one, described, settings, kubernetes) for one in files]
+    found = [_judge(one, described, config, kubernetes) for one in files]
     for line in described.lines:
         click.echo(line, err=True)
     if as_json:
@@ -116,7 +111,7 @@ def _files(place: user_files.UserFile) -> list[user_files.UserFile]:
 def _judge(
     file: user_files.UserFile,
     machine: MachineText,
-    config: KubeletConfiguration | None,
+    config: ConfigurationFile | None,
     kubernetes: str,
 ) -> checkpoints.Judgement:
     from numaproof.formats.machines.needs import require_enough
@@ -126,16 +121,16 @@ def _judge(
 
     try:
         checkpoint = checkpoints.read(file.read(checkpoints.MAX_BYTES), Path(file.name).name)
-        settings = config
-        notes: tuple[str, ...] = ()
-        if settings is None:
+        if config is None:
             settings = checkpoints.assumed_config(checkpoint, machine.machine, kubernetes)
+            question = Question(machine.machine, settings, kubernetes)
             notes = checkpoints.assumption_notes(settings)
-        require_enough(machine, settings)
+        else:
+            question = Question(machine.machine, config.settings, kubernetes, flags=config.flags)
+            notes = config.notes
+        require_enough(machine, question.config)
         with scratch_folder() as folder:
-            found = checkpoints.judge(
-                Question(machine.machine, settings, kubernetes), checkpoint, folder
-            )
+            found = checkpoints.judge(question, checkpoint, folder)
     except (CannotAnswerError, checkpoints.UnknownFileError) as error:
         raise click.UsageError(f"{file.name}: {error}") from None
     return replace(found, notes=(*notes, *found.notes))

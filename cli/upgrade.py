@@ -31,12 +31,7 @@ ATTENTION = 1
     help="Kubernetes release to switch to, newer or older.",
 )
 @node_machine_option
-@click.option(
-    "--config",
-    type=user_files.USER_FILE,
-    metavar="FILE",
-    help="The node's KubeletConfiguration (default: the kubelet's defaults).",
-)
+@user_files.config_option()
 @click.option(
     "--state",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -71,7 +66,7 @@ def upgrade(
     after: str,
     machine: str,
     assume: tuple[tuple[str, int], ...],
-    config: user_files.UserFile | None,
+    configs: tuple[user_files.UserFile, ...],
     state: Path | None,
     files: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
@@ -95,6 +90,8 @@ def upgrade(
       numaproof upgrade --from 1.35 --to 1.36 --machine / --config /var/lib/kubelet/config.yaml \\
         --state /var/lib/kubelet --pods pods.yaml
     """
+    from msgspec.structs import replace
+
     from numaproof.cli.upgrade_view import Setting, upgrade_lines
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
@@ -103,7 +100,7 @@ def upgrade(
     from numaproof.workdir.scratch import scratch_folder
 
     settings, found = user_files.read_node(
-        config, files, (before, after), lenient=lenient, running=True
+        configs, files, (before, after), lenient=lenient, running=True
     )
     if files:
         user_files.require_pods(found, files)
@@ -119,6 +116,7 @@ def upgrade(
         after=after,
         devices=given_devices.read(devices, info),
         files=load_files(state) if state else None,
+        flags=settings.flags if settings else (),
     )
     with (
         user_files.locate_unsupported(document),
@@ -126,10 +124,11 @@ def upgrade(
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
         answer = play(question, found.pods, folder, kubelet if implementation else None)
+        answer = replace(answer, notes=(*(settings.notes if settings else ()), *described.lines))
     for note in found.notes:
         click.echo(note, err=True)
     if as_json:
-        click.echo(codec.encode(replace(answer, notes=described.lines)))
+        click.echo(codec.encode(answer))
     else:
         setting = Setting(machine, document, pods=bool(files), state=state is not None)
         show(upgrade_lines(answer, setting))

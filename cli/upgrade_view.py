@@ -109,7 +109,7 @@ class _UpgradeReport:
 
     def _error(self, finding: ConfigurationFinding) -> str:
         document = self._setting.document
-        where = f"{document.file}:{document.line(finding.path)}: " if document else ""
+        where = "{}:{}: ".format(*document.locate(finding.path)) if document else ""
         field = f"{dotted_path(finding.path)}: " if finding.path else ""
         return self._line("bad", f"{where}{field}{finding.message} ({finding.fix})")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numaproof.formats.machines.description import MachineText
     from numaproof.inputs.documents import Document, DocumentError
@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
 STDIN = "<stdin>"
 
+F = TypeVar("F", bound="Callable[..., Any]")
+
 
 @dataclass(frozen=True)
 class UserFile:
-    """A file that the user named, or standard input, read on demand."""
+    """A file that the user named, or standard input, read on demand.
+
+    `choice` is the name of one of the configurations in the file.
+    """
 
     name: str
+    choice: str = ""
 
     def read(self, most: int) -> bytes:
         """Reads the file's bytes.
@@ -40,14 +46,17 @@ class UserFile:
         return door.read(self.name, most=most)
 
     def text(self) -> str:
-        """Reads the file's text, which may contain several documents.
+        """Reads the file's text, which may contain several documents and be gzip-compressed.
 
         Raises:
             DocumentError: as for `read`, or the text is not UTF-8.
         """
         from numaproof.inputs import door
 
-        return door.text(self.read(door.DOCUMENT_BYTES), self.name)
+        content = self.read(door.DOCUMENT_BYTES)
+        if content.startswith(door.GZIP):
+            content = door.unpack_gzip(content, self.name, most=door.DOCUMENT_BYTES)
+        return door.text(content, self.name)
 
 
 class UserFileParam(click.ParamType[UserFile]):
@@ -71,6 +80,42 @@ class UserFileParam(click.ParamType[UserFile]):
 USER_FILE = UserFileParam()
 
 
+class ConfigurationParam(UserFileParam):
+    """A file or directory with a kubelet's configuration; ``FILE#NAME`` chooses one of several."""
+
+    name = "configuration"
+
+    def convert(
+        self, value: str | UserFile, param: click.Parameter | None, ctx: click.Context | None
+    ) -> UserFile:
+        """Returns the file, which must exist."""
+        if isinstance(value, str) and "#" in value and not Path(value).exists():
+            path, _, choice = value.rpartition("#")
+            return replace(super().convert(path, param, ctx), choice=choice)
+        return super().convert(value, param, ctx)
+
+
+CONFIGURATION = ConfigurationParam()
+
+
+def config_option(
+    default: str = "the kubelet's defaults", *, is_required: bool = False
+) -> Callable[[F], F]:
+    """Returns the option for a kubelet's configuration; `default` describes the default."""
+    ending = "." if is_required else f" (default: {default})."
+    return click.option(
+        "--config",
+        "configs",
+        type=CONFIGURATION,
+        multiple=True,
+        required=is_required,
+        metavar="FILE",
+        help="The node's kubelet configuration: a KubeletConfiguration, a file of another product"
+        " that contains one, a directory of drop-ins, or the kubelet's flags. FILE#NAME chooses one"
+        f" of several. Repeatable: later files override earlier ones{ending}",
+    )
+
+
 lenient_option = click.option(
     "--lenient",
     is_flag=True,
@@ -78,21 +123,71 @@ lenient_option = click.option(
 )
 
 
+def find_configuration(files: Sequence[UserFile], releases: Sequence[str]) -> ConfigurationFile:
+    """Reads a kubelet's configuration from files, of which later ones override earlier ones.
+
+    Raises:
+        DocumentError: a file contains no configuration, or there are several to choose from.
+        DocumentErrors: a file has several errors.
+    """
+    from numaproof.formats import configurations
+    from numaproof.simulation import documents
+
+    layers = [
+        configurations.choose(configurations.read(one.text(), one.name), one.name, one.choice)
+        for file in files
+        for one in _files(file)
+    ]
+    has_base = Path(f"{layers[0].document.file}.d").is_dir()
+    are_drop_ins = Path(files[0].name).is_dir() and not has_base
+    combination = configurations.combine(layers, are_drop_ins=are_drop_ins)
+    return documents.configuration(combination, releases)
+
+
+_DROP_INS = (".conf", ".yaml", ".yml")
+
+
+def _files(file: UserFile) -> list[UserFile]:
+    """Returns the configuration files in a directory, or the file itself.
+
+    A directory contains a file and its drop-ins (``config.yaml`` and ``config.yaml.d``), or only
+    drop-ins.
+
+    Raises:
+        DocumentError: the directory has no configuration file.
+    """
+    from numaproof.inputs.documents import DocumentError
+
+    folder = Path(file.name)
+    if file.name == STDIN or not folder.is_dir():
+        return [file]
+    bases = [path.with_suffix("") for path in sorted(folder.glob("*.d"))]
+    files = [
+        *(path for path in bases if path.is_file()),
+        *sorted(path for path in folder.glob("*.d/*") if path.suffix in _DROP_INS),
+    ]
+    files = files or sorted(folder.rglob("*.conf")) or sorted(folder.glob("*.y*ml"))
+    if files:
+        return [UserFile(str(path), file.choice) for path in files if path.is_file()]
+    fix = "expected *.conf of the kubelet's --config-dir, or *.yaml"
+    raise DocumentError(file.name, 0, "", "no configuration file in the directory", fix)
+
+
 def read_configuration(
-    file: UserFile, releases: Sequence[str], *, lenient: bool
+    files: Sequence[UserFile], releases: Sequence[str], *, lenient: bool
 ) -> ConfigurationFile:
-    """Reads a KubeletConfiguration and prints its notes to standard error.
+    """Reads a kubelet's configuration, and prints what was read to standard error.
 
     With `lenient`, unknown fields are ignored with a note.
 
     Raises:
-        DocumentError: the file is not a KubeletConfiguration, a value has the wrong type, or a
-            field is unknown.
+        DocumentError: as for `find_configuration`, a value has the wrong type, or a field is
+            unknown.
         DocumentErrors: several fields are invalid.
     """
     from numaproof.simulation import documents
 
-    found = documents.configuration(file.text(), file.name, releases)
+    found = find_configuration(files, releases)
     documents.refuse(found.type_errors if lenient else (*found.unknown, *found.type_errors))
     found = found._replace(notes=(*found.notes, *documents.ignored_field_warnings(found.unknown)))
     for note in found.notes:
@@ -101,7 +196,7 @@ def read_configuration(
 
 
 def read_node(
-    config: UserFile | None,
+    configs: Sequence[UserFile],
     files: Sequence[UserFile],
     releases: Sequence[str],
     *,
@@ -120,14 +215,14 @@ def read_node(
     """
     from numaproof.simulation import documents, pods
 
-    check_read_once((config, *files))
+    check_read_once((*configs, *files))
     texts = ((file.name, file.text()) for file in files)
     errors: list[DocumentError] = []
     settings = None
     with documents.collect_errors(errors):
         found = pods.read(texts, replicas, running=running, releases=releases, lenient=lenient)
     with documents.collect_errors(errors):
-        settings = read_configuration(config, releases, lenient=lenient) if config else None
+        settings = read_configuration(configs, releases, lenient=lenient) if configs else None
     documents.refuse(errors)
     return settings, found
 
@@ -177,11 +272,11 @@ def locate_unsupported(document: Document | None) -> Iterator[None]:
         raise document.error(error.path, str(error)) from None
 
 
-def check_read_once(files: Iterable[UserFile | None]) -> None:
+def check_read_once(files: Iterable[UserFile]) -> None:
     """Checks that at most one of the files is standard input.
 
     Raises:
         click.UsageError: several of them are.
     """
-    if sum(file is not None and file.name == STDIN for file in files) > 1:
+    if sum(file.name == STDIN for file in files) > 1:
         raise click.UsageError("standard input can be read only once; use - for a single file")

@@ -28,9 +28,13 @@ __all__ = [
     "MAX_VALUES",
     "Document",
     "DocumentError",
+    "MergedDocument",
     "PathTuple",
+    "apply_patch",
     "dotted_path",
     "load",
+    "parts",
+    "value_at",
 ]
 
 MAX_BYTES = door.DOCUMENT_BYTES
@@ -107,10 +111,11 @@ class Document:
         self._place = place
         self._before = before
 
-    def line(self, path: PathTuple = ()) -> int:
-        """Returns the line (from 1) of the value at ``path``, or of its nearest existing parent.
+    def locate(self, path: PathTuple = ()) -> tuple[str, int]:
+        """Returns the file and line (from 1) of the value at ``path``.
 
-        For a value in a mapping, this is the line of its key.
+        If there is none, they are those of its nearest existing parent. For a value in a mapping,
+        this is the line of its key.
         """
         place = self._place
         for step in path:
@@ -118,7 +123,11 @@ class Document:
             if found is None:
                 break
             place = found
-        return self._before + place[0] + 1
+        return self.file, self._before + place[0] + 1
+
+    def line(self, path: PathTuple = ()) -> int:
+        """Returns the line of the value at ``path``, as `locate` does."""
+        return self.locate(path)[1]
 
     def below(self, path: PathTuple) -> "Document":
         """Returns the existing value at ``path`` as a document, with the file's line numbers."""
@@ -127,9 +136,85 @@ class Document:
             place, data = place[1].get(str(step), (place[0], {})), data[step]
         return Document(self.file, place, data, self.values, self._before)
 
+    def at_lines(self, lines: Sequence[int]) -> "Document":
+        """Returns the document with other line numbers: the one at index 0 replaces the first."""
+
+        def move(place: _Place) -> _Place:
+            line = lines[min(self._before + place[0], len(lines) - 1)] - 1
+            return line, {step: move(child) for step, child in place[1].items()}
+
+        return Document(self.file, move(self._place), self.data, self.values)
+
     def error(self, path: PathTuple, message: str, fix: str = "") -> DocumentError:
         """Creates an error about the value at ``path``."""
-        return DocumentError(self.file, self.line(path), dotted_path(path), message, fix)
+        file, line = self.locate(path)
+        return DocumentError(file, line, dotted_path(path), message, fix)
+
+
+_NO_MARKS: Mapping[str, Document] = {}
+
+
+class MergedDocument(Document):
+    """A mapping whose values come from several documents, each with its own file and lines."""
+
+    __slots__ = ("_around", "_marks", "_parts")
+
+    def __init__(
+        self,
+        around: Document,
+        parts: Mapping[str, Document],
+        marks: Mapping[str, Document] = _NO_MARKS,
+    ) -> None:
+        """Merges `parts` by name.
+
+        Names in `marks` have a place, but no value. All others are where `around` is.
+        """
+        data = {name: part.data for name, part in parts.items()}
+        super().__init__(around.file, (0, {}), data, around.values)
+        self._around = around
+        self._parts = dict(parts)
+        self._marks = marks
+
+    def locate(self, path: PathTuple = ()) -> tuple[str, int]:
+        """Returns the file and line of the value at ``path``, or of its nearest parent."""
+        name = str(path[0]) if path else ""
+        part = self._parts.get(name) or self._marks.get(name)
+        return part.locate(path[1:]) if part else self._around.locate()
+
+    def below(self, path: PathTuple) -> Document:
+        """Returns the existing value at ``path`` as a document with its file and lines."""
+        return self._parts[str(path[0])].below(path[1:]) if path else self
+
+
+def parts(document: Document) -> dict[str, Document]:
+    """Returns the values of a mapping as documents, by name."""
+    return {name: document.below((name,)) for name in document.data}
+
+
+def apply_patch(document: Document, patch: Document) -> Document:
+    """Applies a JSON merge patch (RFC 7396): null removes a value, and lists are replaced."""
+    found = parts(document)
+    for name, part in parts(patch).items():
+        below = found.get(name)
+        if part.data is None:
+            found.pop(name, None)
+        elif not isinstance(part.data, dict):
+            found[name] = part
+        elif below is not None and isinstance(below.data, dict):
+            found[name] = apply_patch(below, part)
+        else:
+            found[name] = apply_patch(MergedDocument(part, {}), part)
+    return MergedDocument(document, found)
+
+
+def value_at(value: Any, path: PathTuple) -> Any:
+    """Returns the value at a path through mappings and lists; None if there is none."""
+    for step in path:
+        if isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def load(

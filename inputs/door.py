@@ -10,6 +10,7 @@ import io
 import lzma
 import os
 import stat
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
@@ -188,6 +189,28 @@ def unpack_xz(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
     if not found:
         raise DocumentError(name, 0, "", "is empty")
     return bytes(found)
+
+
+GZIP = b"\x1f\x8b"
+"""The first bytes of a gzip file."""
+
+
+def unpack_gzip(content: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
+    """Unpacks gzip-compressed bytes, with limited memory.
+
+    Raises:
+        DocumentError: the bytes are not a gzip file, or unpack to more than `most` bytes.
+    """
+    stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        found = stream.decompress(content, most + 1)
+    except zlib.error as error:
+        raise DocumentError(name, 0, "", f"not a gzip file: {error}") from None
+    if len(found) > most:
+        raise DocumentError(name, 0, "", f"unpacks to more than {most:,} bytes")
+    if not stream.eof:
+        raise DocumentError(name, 0, "", "not a gzip file: it ends too early")
+    return found
 
 
 class Unpacking:

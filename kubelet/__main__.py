@@ -72,7 +72,7 @@ class Server:
     async def _on_node(self, operation: str, args: Any) -> messages.Answer:
         if operation in ("state", "reconcile"):
             args = ()
-        elif operation in ("admit", "remove", "end", "devices"):
+        elif operation in ("admit", "resize", "remove", "end", "devices"):
             args = (args,)
         else:
             return messages.Unsupported(f"operation {operation}")

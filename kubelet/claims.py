@@ -39,7 +39,10 @@ def hello(kubelet: Kubelet, build: Mapping[str, str]) -> messages.Hello:
         language="Go",
         kubernetes=(kubelet.release,),
         level="kubelet",
-        operations=("start", "admit", "remove", "end", "devices", "state", "reconcile", "discover"),
+        operations=(
+            *("start", "admit", "remove", "end", "devices", "state", "reconcile", "discover"),
+            *(("resize",) if known.resizes_pods else ()),
+        ),
         policies=messages.Policies(**policies),
         options=messages.Options(
             cpu=tuple(known.cpu_options), topology=tuple(known.topology_options)

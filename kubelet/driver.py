@@ -539,6 +539,85 @@ class Driver:
             quotas=self._quotas(uid) if "quota" in self._tell else None,
         )
 
+    async def resize(self, args: messages.ResizeArgs) -> messages.Answer:
+        """Requests other resources for a pod, and waits for the kubelet's decision.
+
+        A kubelet without cgroups panics when it changes containers that run. So it can't sync the
+        pod until it has decided and has lost the pod's containers; then it starts new ones. (It
+        still panics if they have to wait for init containers.) A refused request is withdrawn, so
+        that the kubelet doesn't try again later.
+        """
+        uid = args.pod["metadata"]["uid"]
+        pod = self._pods.get(uid)
+        if pod is None:
+            return messages.Fault(f"no pod {uid!r} is on the node")
+        if "resources" in args.pod["spec"]:
+            return messages.Unsupported("a resize of a pod with pod-level resources")
+        self._initialize(pod)
+        await self._until(lambda: self._runs(pod), f"started the containers of {uid}")
+        before = self._read(pod)
+        with self._state.unusable_pod_folder(uid):
+            self._store.put("pods", pods.with_resources_of(before, pods.bind(args.pod, 0)))
+            await self._until(
+                lambda: self._has_allocated(pod) or self._pending_resize(pod), f"resized pod {uid}"
+            )
+            refusal = self._pending_resize(pod)
+            if refusal is None and pods.has_init_containers(pod.manifest):
+                await self._withdraw(pod, before)
+                return messages.Unsupported("a resize of a pod with init containers")
+            if refusal is None:
+                lost = self._runtime.lose(uid)
+                await self._until(
+                    lambda: not lost & self._reported_ids(pod), f"lost the containers of {uid}"
+                )
+        if refusal is None:
+            pod.manifest = pods.with_mark(self._read(pod))
+            self._store.put("pods", pod.manifest)
+            await self._until(lambda: self._runs(pod), f"restarted the containers of {uid}")
+            return messages.Admitted(self._containers(uid))
+        await self._withdraw(pod, before)
+        return messages.AdmissionRefused(refusal["reason"], refusal["message"])
+
+    async def _withdraw(self, pod: BoundPod, before: Object) -> None:
+        """Restores what a pod requested, and waits until the kubelet has forgotten the resize."""
+        self._store.put("pods", pods.with_resources_of(self._read(pod), before))
+        await self._until(
+            lambda: self._has_allocated(pod) and not self._pending_resize(pod),
+            f"kept the resources of {pods.full_name(pod.manifest)}",
+        )
+
+    def _runs(self, pod: BoundPod) -> bool:
+        """Whether the containers of a pod run, and the API server knows about it."""
+        uid = pod.manifest["metadata"]["uid"]
+        running = {one.place[1]: one.id for one in self._runtime.running() if one.place[0] == uid}
+        reported = self._reported_ids(pod)
+        return all(
+            running.get(name) in reported
+            for name in pods.names(pod.manifest)
+            if not pods.runs_once(pod.manifest, name)
+        )
+
+    def _reported_ids(self, pod: BoundPod) -> set[str]:
+        """The ids of the containers that run according to a pod's status."""
+        status = self._read(pod).get("status", {})
+        return {
+            one["containerID"].rpartition("/")[2]
+            for kind in ("initContainerStatuses", "containerStatuses")
+            for one in status.get(kind) or ()
+            if "running" in one.get("state", {})
+        }
+
+    def _has_allocated(self, pod: BoundPod) -> bool:
+        """Whether the kubelet has allocated what a pod requests."""
+        allocated = self._state.allocated(pod.manifest["metadata"]["uid"])
+        wanted = pods.amounts(self._read(pod))
+        return {name: wanted[name] for name in allocated} == allocated
+
+    def _pending_resize(self, pod: BoundPod) -> Object | None:
+        """The condition of a pod that doesn't get the resources that it requests."""
+        conditions = self._read(pod)["status"]["conditions"]
+        return next((one for one in conditions if one["type"] == "PodResizePending"), None)
+
     async def remove(self, args: messages.RemoveArgs) -> messages.Answer:
         """Deletes a pod, and waits until its resources are free."""
         if args.container is not None:

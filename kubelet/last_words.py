@@ -78,8 +78,8 @@ def _readable(message: str) -> str:
     if not message.startswith(_ALLOCATABLE):
         return message
     plain = _QUANTITY.sub(
-        lambda found: quantity.canonical(
-            int(found[1]) * Fraction(10) ** int(found[2]), _STYLES[found[3]]
+        lambda match: quantity.canonical(
+            int(match[1]) * Fraction(10) ** int(match[2]), _STYLES[match[3]]
         ),
         message,
     )

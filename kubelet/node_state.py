@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ CPU, MEMORY, DEVICES = (
     "memory_manager_state",
     "device-plugins/kubelet_internal_checkpoint",
 )
+ALLOCATED = "allocated_pods_state"
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,25 @@ class NodeState:
     def shared(self) -> CPUSet:
         """The shared pool."""
         return CPUSet.parse(self.read(CPU).get("defaultCpuSet", ""))
+
+    def allocated(self, uid: str) -> pods.Amounts:
+        """By container that can be resized: what the kubelet has allocated to a pod."""
+        pod = self.read(ALLOCATED).get("entries", {}).get(uid, {})
+        resources = pod.get("ContainerResources", {})
+        return {name: pods.amounts_of(one) for name, one in resources.items()}
+
+    @contextmanager
+    def unusable_pod_folder(self, uid: str) -> Iterator[None]:
+        """Puts a file where a pod's folder is, without which a kubelet runs no containers."""
+        folder = self.folder / "pods" / uid
+        aside = self.folder / f"{uid}.aside"
+        folder.rename(aside)
+        folder.touch()
+        try:
+            yield
+        finally:
+            folder.unlink()
+            aside.rename(folder)
 
     def files(self) -> dict[str, str]:
         """The checkpoint files, verbatim."""

@@ -9,14 +9,17 @@ from numaproof.conformance.claims.needs import in_force
 from numaproof.kubelet import settings
 from numaproof.reference.config.gates import GateError
 from numaproof.reference.deviations.releases import release
+from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES, read_container
 from numaproof.reference.pods.pod_level import PodRules
-from numaproof.reference.pods.quantity import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from fractions import Fraction
 
     from numaproof.protocol.messages import KubeletConfiguration, Pod
+
+    Amounts = dict[str, dict[tuple[str, str], Fraction]]
 
 NAMESPACE = "default"
 _MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,6 +85,7 @@ def bind(pod: Pod, number: int, rules: type[PodRules] | None = None) -> dict[str
     metadata = {
         "namespace": NAMESPACE,
         **pod["metadata"],
+        "generation": 1,
         # The kubelet admits the pods of a node in the order of their creation.
         "creationTimestamp": f"{_MIDNIGHT + timedelta(seconds=number):%Y-%m-%dT%H:%M:%SZ}",
     }
@@ -112,6 +116,54 @@ def _with_pod_defaults(
     return {**own, "requests": dict(made.requests), "limits": dict(made.limits)}
 
 
+def with_resources_of(pod: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
+    """A bound pod with the containers' resources of another, as `pods/resize` changes them."""
+    resources = {one["name"]: one["resources"] for one in _containers(manifest)}
+    spec = {
+        **pod["spec"],
+        **{
+            kind: [{**one, "resources": resources[one["name"]]} for one in pod["spec"][kind]]
+            for kind in _KINDS
+            if kind in pod["spec"]
+        },
+    }
+    changes = spec != pod["spec"]
+    generation = pod["metadata"]["generation"] + changes
+    return {**pod, "metadata": {**pod["metadata"], "generation": generation}, "spec": spec}
+
+
+def with_mark(pod: dict[str, Any]) -> dict[str, Any]:
+    """A bound pod with another annotation, which makes the kubelet sync it."""
+    metadata = pod["metadata"]
+    annotations = {"numaproof/generation": str(metadata["generation"])}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}
+
+
+def amounts(pod: dict[str, Any]) -> Amounts:
+    """By container: the amounts of a pod's requests and limits."""
+    return {one["name"]: amounts_of(one["resources"]) for one in _containers(pod)}
+
+
+def amounts_of(resources: dict[str, Any]) -> dict[tuple[str, str], Fraction]:
+    """By kind, such as ``limits``, and resource: the amounts of a container's resources."""
+    return {
+        (kind, resource): quantity.parse(text)
+        for kind, quantities in resources.items()
+        for resource, text in quantities.items()
+    }
+
+
+def has_init_containers(pod: dict[str, Any]) -> bool:
+    """Whether a pod has init containers or sidecars."""
+    return bool(pod["spec"].get("initContainers"))
+
+
+def _containers(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A pod's containers, init containers first."""
+    for kind in _KINDS:
+        yield from pod["spec"].get(kind) or ()
+
+
 def place(pod: dict[str, Any]) -> tuple[str, str]:
     """The namespace and the name of a bound pod."""
     return pod["metadata"]["namespace"], pod["metadata"]["name"]
@@ -124,8 +176,7 @@ def full_name(pod: dict[str, Any]) -> str:
 
 def names(pod: dict[str, Any]) -> Iterator[str]:
     """The names of a pod's containers, init containers first."""
-    for kind in _KINDS:
-        yield from (one["name"] for one in pod["spec"].get(kind) or ())
+    return (one["name"] for one in _containers(pod))
 
 
 def ends(pod: dict[str, Any], name: str) -> bool:
@@ -153,7 +204,7 @@ def has_own_memory(container: dict[str, Any]) -> bool:
     """Whether a container is Guaranteed by itself: it requests its limits of CPU and memory."""
     limits, requests = (container["resources"].get(kind) or {} for kind in ("limits", "requests"))
     return all(
-        name in limits and parse(limits[name]) == parse(requests[name]) > 0
+        name in limits and quantity.parse(limits[name]) == quantity.parse(requests[name]) > 0
         for name in ("cpu", "memory")
     )
 
@@ -161,5 +212,5 @@ def has_own_memory(container: dict[str, Any]) -> bool:
 def has_own_cpus(container: dict[str, Any]) -> bool:
     """Whether a container is Guaranteed by itself and requests whole CPUs."""
     return has_own_memory(container) and (
-        parse(container["resources"]["limits"]["cpu"]).denominator == 1
+        quantity.parse(container["resources"]["limits"]["cpu"]).denominator == 1
     )

@@ -133,6 +133,16 @@ class Runtime:
         """Lets a running container end with success."""
         self._end(container, 0)
 
+    def lose(self, uid: str) -> set[str]:
+        """Forgets a pod, so that the kubelet starts it anew; the ids of its containers."""
+        lost = {one.id for one in self.containers.values() if one.place[0] == uid}
+        sandboxes = {self.containers[name].sandbox for name in lost}
+        for name in lost:
+            del self.containers[name]
+        for name in sandboxes:
+            del self.sandboxes[name]
+        return lost
+
     def _end(self, container: Container, exit_code: int) -> None:
         container.state, container.exit_code = EXITED, exit_code
         container.finished_at = time.time_ns()

@@ -37,7 +37,11 @@ class AnswerBounds:
         match args:
             case messages.StartArgs(pods=pods):
                 self._count(pods)
-            case messages.AdmitArgs(pod=pod) | messages.HintsArgs(pod=pod):
+            case (
+                messages.AdmitArgs(pod=pod)
+                | messages.ResizeArgs(pod=pod)
+                | messages.HintsArgs(pod=pod)
+            ):
                 self._count((pod,))
 
     def _count(self, pods: Iterable[messages.Pod]) -> None:

@@ -90,6 +90,7 @@ _MEANINGS = {
     "discovery": "the machine is discovered from a tree with `sys/` and `proc/`",
     "hints": "topology hints are returned for a container or a pod",
     "reconcile": "a single pass of the reconcile loop can be run",
+    "resize": "the resources of a pod on the node can be changed in place",
     "merge": "the Topology Manager's merge can be run on its own",
     "assignment": "CPUs can be assigned without any other manager",
 }
@@ -132,6 +133,7 @@ _TABLE = (
     _feature("discovery", "extended", "discover", is_named=False),
     _feature("hints", "extended", "hints", is_named=False),
     _feature("reconcile", "extended", "reconcile", is_named=False),
+    _feature("resize", "extended", "resize", is_named=False, since="1.2"),
     _feature("container-end", "extended", "end", is_named=False, since="1.2"),
     _feature("merge", "extended", "merge", is_named=False),
     _feature("assignment", "extended", "assign", is_named=False),

@@ -149,6 +149,12 @@ class AdmitArgs(Strict, frozen=True):
     pod: Pod
 
 
+class ResizeArgs(Strict, frozen=True):
+    """The pod, which is on the node, now wants these resources (version 1.2)."""
+
+    pod: Pod
+
+
 class RemoveArgs(Strict, frozen=True):
     """The pod, or only the named container, has terminated."""
 
@@ -400,6 +406,7 @@ Args = (
     HelloArgs
     | StartArgs
     | AdmitArgs
+    | ResizeArgs
     | RemoveArgs
     | EndArgs
     | DevicesArgs

@@ -37,6 +37,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
             Operation("hello", messages.HelloArgs, messages.Hello, needs_start=False),
             Operation("start", messages.StartArgs, messages.Started, (_START,), needs_start=False),
             Operation("admit", messages.AdmitArgs, messages.Admitted, (_ADMISSION,)),
+            Operation("resize", messages.ResizeArgs, messages.Admitted, (_ADMISSION,)),
             Operation("remove", messages.RemoveArgs, messages.Done),
             Operation("end", messages.EndArgs, messages.Done),
             Operation("devices", messages.DevicesArgs, messages.Done),

@@ -23,7 +23,7 @@ from numaproof.reference.topology.hints import NO_AFFINITY
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numaproof.reference.capacity.allocatable import Allocatable, Shortage
     from numaproof.reference.capacity.preemption import Preemption
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.pod_level import PodLevel, PodRules
+    from numaproof.reference.resize import Resizing
     from numaproof.reference.topology.hints import TopologyHint
     from numaproof.reference.topology.policy import TopologyPolicy
+    from numaproof.reference.topology.scope import Provider
 
 MAX_ENUMERABLE_NODES = 12
 """Hints enumerate all sets of nodes, whose number doubles with every node."""
@@ -53,7 +55,7 @@ class NodeSetup:
     `nodes` are the ids of the NUMA nodes in the machine's order. `cpu`, `memory` and
     `topology_policy` are None for the ``none`` policy; `scope` is the Topology Manager's scope.
     `pod_level` handles pod-level resources, and `pod_rules` reads them. `metrics` are the names of
-    the release's metrics. `effective_config` is the
+    the release's metrics. `resizing` decides about resizes in place. `effective_config` is the
     configuration in effect, if the start requested it; `include` names the optional fields in
     answers. `allocatable` is None if pods need not fit into the node's allocatable resources;
     `preemption` chooses the pods that make room for critical ones.
@@ -70,6 +72,7 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
+    resizing: Resizing
     preemption: Preemption
     allocatable: Allocatable | None = None
     metrics: frozenset[str] = frozenset()
@@ -166,22 +169,9 @@ class StartedNode:
         return messages.Admitted(self._containers(pod), preempted)
 
     def _allocate(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
-        aligned_count = 0
-
-        def keep(container: PodContainer, affinity: TopologyHint) -> None:
-            nonlocal aligned_count
-            aligned_count += 1
-            self.affinity[pod.uid, container.name] = affinity
-
         self.awaited_pods.discard(pod.uid)
         try:
-            scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
-        except AdmissionError as error:
-            self._count_admission(aligned_count, error)
-            self.drop(pod.uid)
-            raise
-        self._count_admission(aligned_count)
-        try:
+            self._align(self.providers, pod)
             preempted = self._make_room(pod)
         except AdmissionError:
             self.drop(pod.uid)
@@ -262,6 +252,50 @@ class StartedNode:
         aligned = error is None if by_pod else aligned_count - failed_later
         self.counts[ALIGNED + labels] += aligned
         self.counts[NOT_ALIGNED + labels] += is_misaligned
+
+    def _align(self, providers: Sequence[Provider], pod: Pod) -> None:
+        aligned_count = 0
+
+        def keep(container: PodContainer, affinity: TopologyHint) -> None:
+            nonlocal aligned_count
+            aligned_count += 1
+            self.affinity[pod.uid, container.name] = affinity
+
+        try:
+            scope.admit(self.setup.topology_policy, self.setup.scope, providers, pod, keep)
+        except AdmissionError as error:
+            self._count_admission(aligned_count, error)
+            raise
+        self._count_admission(aligned_count)
+
+    def resize(self, args: messages.ResizeArgs) -> messages.Admitted:
+        """Gives a pod the resources that it now requests, or leaves it unchanged.
+
+        Raises:
+            AdmissionError: the resize is infeasible, or deferred because a manager refuses it.
+            PodError: the pod isn't on the node, or the resize changes its containers.
+            UnsupportedError: the node doesn't resize pods, or not this one.
+
+        Requirements: NODE-RESIZE-006.
+        """
+        target = self.read_pod(args.pod)
+        allocated = self.pods.get(target.uid)
+        if allocated is None:
+            raise PodError(f"no pod {target.uid!r} is on the node")
+        if self.setup.allocatable is not None:
+            raise UnsupportedError("resizing pods on a node that is checked for capacity")
+        resizing = self.setup.resizing
+        if resizing.is_change(allocated, target):
+            resizing.check(allocated, target)
+            self.remove_stale_state("admission")
+            try:
+                self._align(resizing.providers(self.providers), target)
+            except AdmissionError as error:
+                raise AdmissionError("Deferred", str(error)) from None
+            finally:
+                self.save()
+            self.pods[target.uid] = target
+        return messages.Admitted(self._containers(target))
 
     def rejected_pod_status(self, error: AdmissionError) -> messages.RefusedPod | None:
         """Returns the status of a refused pod if the start requested it, otherwise None.

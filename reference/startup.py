@@ -38,6 +38,7 @@ from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import NodeSetup, StartedNode
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod_level import PodRules
+from numaproof.reference.resize import Resizing
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
 from numaproof.reference.topology.distances import Distances
@@ -94,6 +95,7 @@ def start(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
         metrics=release.metrics,
+        resizing=_resizing(config, release),
         effective_config=config.in_force() if "effective-configuration" in args.tell else None,
         include=frozenset(args.tell),
         allocatable=allocatable.of_node(config, machine, reserved) if args.check_node else None,
@@ -115,6 +117,16 @@ def start(
         node.remove_stale_state("reconcile", [cpus])
         node.save()
     return node
+
+
+def _resizing(config: Config, release: Release) -> Resizing:
+    return release.rule(Resizing)(
+        is_enabled=release.resizes_pods and config.gates.get("InPlacePodVerticalScaling", True),
+        has_static_cpus=config.cpu_policy == "static",
+        has_static_memory=has_memory_manager(config) and config.memory_policy == "Static",
+        allows_cpus=config.gates.get("InPlacePodVerticalScalingExclusiveCPUs", False),
+        allows_memory=config.gates.get("InPlacePodVerticalScalingExclusiveMemory", False),
+    )
 
 
 def validation_error(

@@ -137,9 +137,13 @@ class RunReport(RunSummary):
 
 
 class ConfigurationProblem(TypedDict):
-    """A problem that `config check` reports; `section` is the section of the documentation."""
+    """A problem that `config check` reports; `section` is the section of the documentation.
 
-    severity: Literal["error", "warning", "fault"]
+    A `note` is not a problem: its message says what was read, from where, and what was left out.
+    """
+
+    severity: Literal["error", "warning", "fault", "note"]
+    file: str
     field: str
     line: int
     message: str

@@ -11,6 +11,7 @@ from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.capacity import preemption
+from numaproof.reference.config import flags
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import defects, requests
 from numaproof.simulation.defects import NamedDefect
@@ -136,7 +137,8 @@ class Question(msgspec.Struct, frozen=True):
     """A node: its machine, configuration, Kubernetes release and devices.
 
     With `follows_docs`, the reference follows the documentation instead of reproducing the
-    kubelet's named defects. For the defects in `exceptions`, it does the opposite.
+    kubelet's named defects. For the defects in `exceptions`, it does the opposite. `flags` are in
+    the form ``--name=value``; `config` also has the fields that they set.
     """
 
     machine: MachineInfo
@@ -145,6 +147,7 @@ class Question(msgspec.Struct, frozen=True):
     follows_docs: bool = False
     devices: tuple[messages.DeviceResource, ...] = ()
     exceptions: frozenset[str] = frozenset()
+    flags: tuple[str, ...] = ()
 
 
 class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -236,6 +239,7 @@ def start_reference(question: Question, state_dir: str) -> tuple[Reference, mess
         kubernetes=question.kubernetes,
         machine=question.machine,
         devices=question.devices,
+        flags=flags.relevant(question.flags, question.kubernetes),
         check_node=True,
     )
     return reference, reference.call("start", args)

@@ -231,8 +231,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """The verdict on a file: its kind, and the kubelet's refusal (None if the kubelet starts).
 
     `findings` describe the problems in the file; `fix` lists the steps to fix them, in order;
-    `warnings` are about a refusal or a start caused by named defects of the kubelet. `notes` say
-    what the file contains, and what was assumed.
+    `warnings` are about a refusal or a start caused by named defects of the kubelet; `notes` say
+    what the file contains, and what was read or assumed as the configuration and the machine.
     """
 
     kind: Kind

@@ -15,9 +15,11 @@ import msgspec
 
 from numaproof.inputs import documents, typed
 from numaproof.inputs.documents import PathTuple, dotted_path
+from numaproof.inputs.names import suggestion
 from numaproof.protocol import messages
+from numaproof.reference.config import flags
 from numaproof.reference.pods import quantity
-from numaproof.simulation import defects, lint
+from numaproof.simulation import defects, flag_fields, lint
 from numaproof.simulation.admission import CannotAnswerError, Question, node_of, start_reference
 from numaproof.workdir.scratch import scratch_folder
 
@@ -148,7 +150,10 @@ def judge(question: Question) -> ConfigurationVerdict:
     Raises:
         CannotAnswerError: the reference does not support the configuration.
     """
-    found: list[ConfigurationFinding] = []
+    found = [*refused_flags(question)]
+    refused = {dotted_path(one.path) for one in found}
+    kept = (one for one in question.flags if one.partition("=")[0] not in refused)
+    question = msgspec.structs.replace(question, flags=tuple(kept))
     seen: list[messages.StartRefused] = []
     config = dict(question.config)
     answer, setup = _start(question, config)
@@ -174,6 +179,19 @@ def judge(question: Question) -> ConfigurationVerdict:
     if setup is not None:
         found += _warnings(question, config, setup, [one.path for one in found])
     return ConfigurationVerdict(tuple(found), config)
+
+
+def refused_flags(question: Question) -> Iterator[ConfigurationFinding]:
+    """Yields the errors in the command line, before the kubelet reads its configuration."""
+    for argument in question.flags:
+        problem = flag_fields.refusal(argument, question.kubernetes)
+        if problem is not None:
+            name = argument.partition("=")[0]
+            known = flags.table()[question.kubernetes]
+            fix = UNKNOWN.fix
+            if name.removeprefix("--") not in known:
+                fix = suggestion(name, (f"--{one}" for one in known))
+            yield ConfigurationFinding("error", (name,), problem, fix)
 
 
 def shaped_findings(
@@ -228,7 +246,8 @@ def _are_related(path: PathTuple, other: PathTuple) -> bool:
 
 def _start(question: Question, config: dict[str, Any]) -> tuple[messages.Answer, NodeSetup | None]:
     with scratch_folder() as folder:
-        asked = msgspec.structs.replace(question, config=config)
+        left = flag_fields.remaining(question.flags, question.config, config)
+        asked = msgspec.structs.replace(question, config=config, flags=left)
         reference, answer = start_reference(asked, str(folder))
     is_up = isinstance(answer, messages.Started)
     return answer, node_of(reference).setup if is_up else None

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.inputs.documents import value_at
+from numaproof.inputs.names import is_slip, suggestion
+from numaproof.inputs.streams import MAX_PROBLEMS, split_documents
 from numaproof.protocol.messages import Pod
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.errors import UnsupportedError
@@ -16,16 +19,12 @@ from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import fields
 from numaproof.simulation.documents import (
-    MAX_PROBLEMS,
     collect_errors,
     field_errors,
     ignored_field_warnings,
     mapping,
     refuse,
-    split_documents,
-    value_at,
 )
-from numaproof.simulation.fields import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -296,13 +295,13 @@ def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
     """
     kind = item.get("kind")
     if kind is None:
-        misspelt = next((name for name in item if fields.is_slip(name, "kind")), None)
+        misspelt = next((name for name in item if is_slip(name, "kind")), None)
         if misspelt:
             raise document.error((*path, misspelt), "unknown field", "did you mean kind?")
         raise document.error(path, "the object has no kind", "add kind, such as kind: Pod")
     if not isinstance(kind, str):
         raise document.error((*path, "kind"), *fields.mismatch("string"))
-    meant = next((one for one in _TEMPLATE if fields.is_slip(kind, one)), None)
+    meant = next((one for one in _TEMPLATE if is_slip(kind, one)), None)
     if meant and meant != kind:
         raise document.error((*path, "kind"), f"unknown kind {kind!r}", f"did you mean {meant}?")
     version = item.get("apiVersion")
@@ -352,9 +351,7 @@ def _check_names(
 ) -> None:
     for name in value:
         if name not in known_names:
-            raise document.error(
-                (*path, name), "unknown field", fields.suggestion(name, known_names)
-            )
+            raise document.error((*path, name), "unknown field", suggestion(name, known_names))
 
 
 def _sequence(document: Document, value: Any, path: PathTuple) -> list[Any]:

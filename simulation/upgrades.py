@@ -261,7 +261,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         staying: the outcome if the pods stay on the node.
         after_drain: the outcome if the node is drained first.
         warnings: the effects of named defects of either kubelet; empty if a program answered.
-        notes: what was assumed about the machine, a sentence each.
+        notes: what was read as the configuration, what was left out, and what was assumed about
+            the machine.
     """
 
     before: str
@@ -310,7 +311,8 @@ def two_sided_notes(notes: tuple[DefectNote, ...]) -> tuple[DefectNote, ...]:
 class UpgradeQuestion(msgspec.Struct, frozen=True):
     """A node before an upgrade.
 
-    `files` are its kubelet's checkpoints; None if admitting the pods should write them.
+    `files` are its kubelet's checkpoints; None if admitting the pods should write them. `flags` are
+    in the form ``--name=value``; `config` also has the fields that they set.
     """
 
     machine: MachineInfo
@@ -319,6 +321,7 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
     after: str
     devices: tuple[messages.DeviceResource, ...] = ()
     files: Files | None = None
+    flags: tuple[str, ...] = ()
 
 
 def upgrade(
@@ -359,18 +362,24 @@ def _play(
 ) -> Upgrade:
     """Simulates an upgrade with kubelets that do not have these defects."""
     node = _Node(kubelet, question, scratch)
+    flag_names = {(one.partition("=")[0],) for one in question.flags}
     before, after, config = question.before, question.after, question.config
     old, new = (
-        configuration_check.judge(Question(question.machine, config, release, exceptions=without))
+        configuration_check.judge(
+            Question(question.machine, config, release, exceptions=without, flags=question.flags)
+        )
         for release in (before, after)
     )
     given = question.files
     known = {pod.manifest["metadata"]["uid"] for pod in pods}
     unknown = [uid for uid in holders(given or {}) if uid not in known]
     stay = pods if given is not None else ()
+    refused_flag = next((one for one in old.findings if one.path[0:1] in flag_names), None)
     today = node.start(before, config, given or {}, stay)
+    if refused_flag:
+        today = messages.StartRefused("config", refused_flag.message)
     running = today is None
-    if not running and old.fixed_config != config:
+    if not running and (refused_flag or old.fixed_config != config):
         running = node.start(before, old.fixed_config, given or {}, stay) is None
     held: dict[str, Held] = {}
     left = drained = given or {}

@@ -57,7 +57,7 @@ REFERENCE = (
     ("topology",),
     ("manager",),
     ("cpu", "memory", "devices"),
-    ("checkpoints", "cadvisor"),
+    ("checkpoints", "cadvisor", "resize"),
     ("deviations",),
     ("operations",),
     ("node",),

@@ -21,6 +21,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
         {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
     ),
     "admit": frozenset({"refused", "message", "containers", "pod", "preempted"}),
+    "resize": frozenset({"refused", "message", "containers"}),
     "remove": frozenset(),
     "end": frozenset(),
     "state": frozenset({"metrics", "shared", "pods", "files", "checkpoints"}),

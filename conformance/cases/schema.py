@@ -320,6 +320,7 @@ class Step(Written, frozen=True):
 
     start: StartStep | None = None
     admit: PodSpec | str | None = None
+    resize: PodSpec | None = None
     remove: RemoveStep | str | None = None
     end: EndStep | None = None
     state: NoArguments | None = None

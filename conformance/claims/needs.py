@@ -93,7 +93,7 @@ def of_call(
     match args:
         case messages.StartArgs():
             yield from _of_start(args, kubernetes, machine, earlier)
-        case messages.AdmitArgs() | messages.HintsArgs():
+        case messages.AdmitArgs() | messages.ResizeArgs() | messages.HintsArgs():
             yield from _of_pod(args.pod)
         case messages.DevicesArgs():
             yield from _of_devices(args.devices)

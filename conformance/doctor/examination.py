@@ -104,7 +104,7 @@ def _claimable(hello: messages.Hello | None, agreed_level: messages.Level) -> tu
     return (f"every answer here matches the documentation: {claim}",)
 
 
-_CHANGING = frozenset({"start", "admit", "remove", "devices"})
+_CHANGING = frozenset({"start", "admit", "resize", "remove", "devices"})
 
 _GREETINGS = {
     "hello": "the harness may send `hello` at any time; nothing changes",

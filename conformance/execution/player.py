@@ -208,6 +208,8 @@ class Player:
             return False
         if isinstance(step.admit, str):
             return step.admit in self._pods
+        if step.resize is not None:
+            return manifests.uid(step.resize.pod) in self.session.pods
         if step.hints is not None:
             return self._has_container(step.hints)
         ending = step.end or step.remove
@@ -261,6 +263,13 @@ class Player:
 
     def _admit(self, pod: PodSpec | str, expected: Expectation) -> None:
         self._judge(self.session.admit(self._pod(pod)), expected)
+
+    def _resize(self, pod: PodSpec, expected: Expectation) -> None:
+        resized = manifests.manifest(pod)
+        answer = self.session.resize(resized)
+        if isinstance(answer, messages.Admitted):
+            self._pods[pod.pod] = resized
+        self._judge(answer, expected)
 
     def _remove(self, step: RemoveStep | str, expected: Expectation) -> None:
         removal = RemoveStep(step) if isinstance(step, str) else step

@@ -318,6 +318,20 @@ class Session:
             self.pods.pop(uid, None)
         return answer
 
+    def resize(self, pod: messages.Pod) -> messages.Answer:
+        """Requests other resources for a pod on the node, which it keeps unless they are refused.
+
+        Raises:
+            LookupError: the pod isn't on the node.
+        """
+        uid = pod["metadata"]["uid"]
+        if uid not in self.pods:
+            raise LookupError(f"resize: the pod {pod['metadata']['name']} is not on the node")
+        answer = self.call("resize", messages.ResizeArgs(pod))
+        if isinstance(answer, messages.Admitted):
+            self.pods[uid] = pod
+        return answer
+
     def _running_containers(self) -> dict[str, tuple[str, ...]]:
         """The containers that run, by the uids of admitted pods, in order."""
         return {

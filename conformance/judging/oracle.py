@@ -347,7 +347,7 @@ class Oracle:
         change(self.state_dir)
 
 
-_CHANGES = frozenset({"start", "admit", "remove", "end", "devices"})
+_CHANGES = frozenset({"start", "admit", "resize", "remove", "end", "devices"})
 """Operations that change the node."""
 
 

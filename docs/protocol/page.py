@@ -240,6 +240,11 @@ DIALOGUE = (
         "no node has two free CPUs", "admit", {"pod": _pod("big", _container("app", "2"))}
     ),
     ExampleRequest("the app container reuses the init container's CPU", "admit", {"pod": JOB}),
+    ExampleRequest(
+        "more CPUs for a container that has its own",
+        "resize",
+        {"pod": _pod("web", _container("app", "2", **{_NIC: "1"}))},
+    ),
     ExampleRequest("hints for a container on the node", "hints", {"pod": JOB, "container": "app"}),
     ExampleRequest("updates for the container runtime", "reconcile", {}),
     ExampleRequest("a restart with two pods on the node", "start", _start(_CONFIG, WEB, JOB)),
@@ -489,7 +494,7 @@ def page() -> str:
     if unknown:
         raise ValueError(f"fields.yaml: unknown messages: {', '.join(unknown)}")
     prose = (FOLDER / "page.txt").read_text(encoding="utf-8")
-    later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1"]
+    later = [f"- `{name}`: " for name, one in FEATURES.items() if one.since != "1" and one.is_named]
     if missing := [one for one in later if one not in prose]:
         raise ValueError(f"page.txt: later versions lack {', '.join(missing)}")
     return Template(prose).substitute(

@@ -36,6 +36,22 @@ def table() -> Mapping[str, frozenset[str]]:
     }
 
 
+def field(name: str) -> str:
+    """Returns the field that a flag sets if the managers read it, or else an empty text."""
+    return _FIELDS[name][0] if name in _FIELDS else ""
+
+
+def relevant(command_line: Sequence[str], release: str) -> tuple[str, ...]:
+    """Drops flags that the release has but that do not concern any of the managers.
+
+    All flags have the form ``--name=value``.
+    """
+    ignored = table()[release] - _FIELDS.keys()
+    return tuple(
+        one for one in command_line if one.partition("=")[0].removeprefix("--") not in ignored
+    )
+
+
 def read(
     command_line: Sequence[str], release: str, single_pair_flags: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
@@ -79,7 +95,7 @@ def _flags(command_line: Sequence[str], known_flags: frozenset[str]) -> Iterator
             name = _name(argument, known_flags)
             _, separator, value = argument.partition("=")
             if not separator:
-                following = "true" if name in _SWITCHES else next(left, None)
+                following = "true" if name in SWITCHES else next(left, None)
                 if following is None:
                     raise _parse_error(f"flag needs an argument: {argument}")
                 value = following
@@ -225,5 +241,36 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
 _SHORT = ("h", "v")
 """One-letter flags, none of which concerns the managers."""
 
-_SWITCHES = frozenset({"cpu-cfs-quota"})
+SWITCHES = frozenset(
+    {
+        "anonymous-auth",
+        "authentication-token-webhook",
+        "cgroups-per-qos",
+        "contention-profiling",
+        "cpu-cfs-quota",
+        "enable-controller-attach-detach",
+        "enable-debugging-handlers",
+        "enable-load-reader",
+        "enable-server",
+        "exit-on-lock-contention",
+        "experimental-allocatable-ignore-eviction",
+        "fail-cgroupv1",
+        "fail-swap-on",
+        "keep-terminated-pod-volumes",
+        "kernel-memcg-notification",
+        "local-storage-capacity-isolation",
+        "log-cadvisor-usage",
+        "log-json-split-stream",
+        "log-text-split-stream",
+        "make-iptables-util-chains",
+        "protect-kernel-defaults",
+        "register-node",
+        "register-schedulable",
+        "rotate-certificates",
+        "rotate-server-certificates",
+        "runonce",
+        "serialize-image-pulls",
+        "storage-driver-secure",
+    }
+)
 """Flags without a required value."""

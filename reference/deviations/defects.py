@@ -17,6 +17,7 @@ from numaproof.reference.deviations import (
     memory,
     node,
     pods,
+    resize,
     topology,
 )
 from numaproof.reference.deviations.deviation import (
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 _DEFINED = [
     value
-    for module in (assignment, distribution, cpu, node, memory, pods, devices, topology, capacity)
+    for module in (
+        *(assignment, distribution, cpu, node, memory, pods, devices, topology, capacity),
+        resize,
+    )
     for value in vars(module).values()
 ]
 

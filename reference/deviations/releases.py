@@ -79,6 +79,7 @@ class Release:
         flag_words: words to replace in errors about flags, and their replacements.
         metrics: the names of the managers' metrics, as in `numaproof.reference.metrics.keep_known`.
         single_pair_flags: flags that accept only one pair, but several pairs in other releases.
+        resizes_pods: whether it resizes pods in place by default.
         deviations: the classes that override rules.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
@@ -105,6 +106,7 @@ class Release:
     flag_words: Mapping[str, str]
     single_pair_flags: frozenset[str]
     metrics: frozenset[str]
+    resizes_pods: bool
     deviations: tuple[type, ...]
 
     def rule(self, base: type[Rule]) -> type[Rule]:
@@ -226,6 +228,7 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
         },
         "single_pair_flags": frozenset({"topology-manager-policy-options"}),
         "metrics": COUNTERS,
+        "resizes_pods": False,
     },
     "1.31": {"single_pair_flags": frozenset()},
     "1.32": {
@@ -247,6 +250,7 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
         "metrics": COUNTERS
         | {EXCLUSIVE, SHARED_POOL}
         | {f"{name}{{" for name in (PER_NODE, ALIGNED, NOT_ALIGNED)},
+        "resizes_pods": True,
     },
     "1.34": {"pod_level": "shared pool"},
     "1.35": {"flag_words": {}},

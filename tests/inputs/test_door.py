@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import lzma
 import os
@@ -137,6 +138,20 @@ def test_a_stream_that_fails_is_named() -> None:
 def test_compressed_bytes_are_decompressed() -> None:
     packed = lzma.compress(b"one") + lzma.compress(b"two") + b"\0\0\0\0"
     assert door.unpack_xz(packed, "x") == b"onetwo"
+
+
+def test_gzip_files_are_unpacked_up_to_a_limit() -> None:
+    packed = gzip.compress(b"one")
+    assert packed.startswith(door.GZIP)
+    assert door.unpack_gzip(packed, "x") == b"one"
+    with pytest.raises(DocumentError, match="x: unpacks to more than 1,000,000 bytes"):
+        door.unpack_gzip(gzip.compress(b"\0" * (1 << 24)), "x", most=1_000_000)
+
+
+@pytest.mark.parametrize("content", [door.GZIP, gzip.compress(b"one")[:-1], b"\x1f\x8bone"])
+def test_damaged_gzip_files_are_named(content: bytes) -> None:
+    with pytest.raises(DocumentError, match="x: not a gzip file"):
+        door.unpack_gzip(content, "x")
 
 
 def test_a_compression_bomb_stops_at_the_limit() -> None:

@@ -21,6 +21,7 @@ def test_claims_are_known_and_consistent(number: str) -> None:
     assert claims.build == {"Go": "go1"}
     assert claims.kubernetes == (number,)
     assert claims.options.cpu == tuple(release(number).cpu_options)
+    assert ("resize" in claims.operations) == release(number).resizes_pods
 
 
 def test_a_release_that_is_not_its_own_is_a_part_of_its_build() -> None:

@@ -69,6 +69,10 @@ class Node:
         """The answer to an admission."""
         return self.call("admit", messages.AdmitArgs(manifest))
 
+    def resize(self, manifest: messages.Pod) -> Any:
+        """The answer to a resize."""
+        return self.call("resize", messages.ResizeArgs(manifest))
+
     def remove(self, uid: str) -> Any:
         """The answer to a removal."""
         return self.call("remove", messages.RemoveArgs(uid))
@@ -152,6 +156,39 @@ def test_what_is_reconciled_is_told_once(node: Node) -> None:
     node.remove("uid-next")
     node.admit(pod("uid-next", [container("app", TWO)]))
     assert "uid-next" in {one.uid for one in node.call("reconcile").updates}
+
+
+def test_a_resize_is_accepted_or_leaves_everything_as_it_was(node: Node, kubelet: Kubelet) -> None:
+    if kubelet.minor < (1, 33):
+        pytest.skip("pods can't be resized in this release")
+    node.start()
+    node.admit(pod("uid-web", [container("app", TWO)]))
+    node.admit(pod("uid-log", [container("app", HALF)]))
+    before = node.call("state")
+    refusal = node.resize(pod("uid-web", [container("app", MANY)]))
+    assert isinstance(refusal, messages.AdmissionRefused)
+    assert refusal.reason == "Infeasible"
+    burstable = pod("uid-log", [container("app", {"requests": {"cpu": "600m"}})])
+    assert node.resize(burstable) == messages.Admitted(before.pods["uid-log"])
+    assert node.resize(burstable) == messages.Admitted(before.pods["uid-log"])
+    assert node.call("state") == before
+    told = {(one.uid, one.cpus) for one in node.call("reconcile").updates}
+    assert told == {("uid-web", before.pods["uid-web"]["app"].cpus), ("uid-log", before.shared)}
+
+
+def test_what_a_kubelet_without_cgroups_can_not_resize(node: Node, kubelet: Kubelet) -> None:
+    if kubelet.minor < (1, 33):
+        pytest.skip("pods can't be resized in this release")
+    node.start()
+    assert isinstance(node.resize(pod("uid-a", [container("app", HALF)])), messages.Fault)
+    node.admit(pod("uid-a", [container("app", HALF)], [container("prepare", HALF)]))
+    more = container("app", {"requests": {"cpu": "600m"}})
+    for one in (
+        pod("uid-a", [more], [container("prepare", HALF)]),
+        pod("uid-a", [more], resources={"requests": {"cpu": "2"}}),
+    ):
+        assert isinstance(node.resize(one), messages.Unsupported)
+    assert isinstance(node.call("state"), messages.State)
 
 
 def test_a_restart_keeps_what_pods_have(node: Node) -> None:

@@ -225,6 +225,25 @@ def test_podresources_must_report_shares_until_1_37(
         )
 
 
+def test_allocated_resources_are_read_from_their_checkpoint(tmp_path: Path) -> None:
+    state = NodeState(tmp_path)
+    assert state.allocated("uid-a") == {}
+    pods_info = {"uid-a": {"ContainerResources": {"app": TWO}}}
+    content = {"data": json.dumps({"entries": pods_info}), "checksum": 1}
+    (tmp_path / node_state.ALLOCATED).write_text(json.dumps(content))
+    assert state.allocated("uid-a") == {"app": pods.amounts_of(TWO)}
+    assert state.allocated("uid-b") == {}
+
+
+def test_an_unusable_pod_folder_comes_back(tmp_path: Path) -> None:
+    folder = tmp_path / "pods" / "uid-a"
+    (folder / "volumes").mkdir(parents=True)
+    with NodeState(tmp_path).unusable_pod_folder("uid-a"):
+        assert folder.is_file()
+    assert (folder / "volumes").is_dir()
+    assert [one.name for one in tmp_path.iterdir()] == ["pods"]
+
+
 def test_the_files_that_name_a_pod_are_known(tmp_path: Path) -> None:
     write(tmp_path, node_state.CPU, {"policyName": "static", "entries": {"uid-a": {"app": "1"}}})
     write(tmp_path, node_state.MEMORY, {"policyName": "Static", "podEntries": {"uid-a": []}})

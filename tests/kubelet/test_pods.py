@@ -124,3 +124,29 @@ def test_pod_level_resources_have_the_defaults_of_the_release(
 ) -> None:
     rules = pods.level_rules(config, (), version)
     assert pods.bind(TWO_CPUS, 0, rules)["spec"]["resources"] == resources
+
+
+def test_a_resize_changes_only_resources_and_counts_the_change() -> None:
+    made = bound(container("app", {"limits": TWO}))
+    manifest = bound({**container("app", {"limits": {**TWO, "cpu": "3"}}), "image": "other"})
+    resized = pods.with_resources_of(made, manifest)
+    assert resized["spec"]["containers"][0]["image"] == "image"
+    assert pods.amounts(resized) == pods.amounts(manifest)
+    assert (made["metadata"]["generation"], resized["metadata"]["generation"]) == (1, 2)
+    assert pods.with_resources_of(resized, manifest) == resized
+
+
+def test_amounts_do_not_depend_on_how_they_are_written() -> None:
+    of = pods.amounts_of
+    assert of({"limits": {"cpu": "1500m"}}) == of({"limits": {"cpu": "1.5"}})
+    assert of({"limits": {"cpu": "1"}}) != of({"requests": {"cpu": "1"}})
+
+
+def test_a_mark_is_another_for_each_generation() -> None:
+    made = bound(container("app", {"limits": TWO}))
+    again = pods.with_resources_of(made, bound(container("app", {})))
+    marks = {
+        pods.with_mark(one)["metadata"]["annotations"]["numaproof/generation"]
+        for one in (made, again)
+    }
+    assert marks == {"1", "2"}

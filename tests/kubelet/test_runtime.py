@@ -300,3 +300,13 @@ async def test_each_change_is_told(tmp_path: Path) -> None:
         for call in ("StartContainer", "StopContainer", "RemoveContainer"):
             await client.ask(call, container_id=container)
         assert told[before:] == [1, 1, 0]
+
+
+async def test_a_pod_can_be_lost(tmp_path: Path) -> None:
+    runtime = Runtime()
+    async with serving(runtime, tmp_path) as client:
+        lost = await client.container(await client.sandbox("uid-a"), "uid-a", "app")
+        kept = await client.container(await client.sandbox("uid-b"), "uid-b", "app")
+        assert runtime.lose("uid-a") == {lost}
+        assert [*runtime.containers] == [kept]
+        assert len(runtime.sandboxes) == 1

@@ -139,6 +139,7 @@ def test_every_operation_of_the_page_is_in_the_table() -> None:
         "hello",
         "start",
         "admit",
+        "resize",
         "remove",
         "end",
         "devices",

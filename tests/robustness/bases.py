@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import yaml
 
+from builders.checkout import ROOT
 from numaproof import fakesys
 from numaproof.campaign import cluster
 from numaproof.campaign.campaign import ClusterError
@@ -37,6 +38,20 @@ MACHINE = "laptop-4c8t"
 def document(name: str) -> Any:
     """Reads a file in the folder `sound`."""
     return yaml.safe_load((_SOUND / f"{name}.yaml").read_bytes())
+
+
+@cache
+def products() -> list[Any]:
+    """Returns files of other products that contain a kubelet's configuration."""
+    folder = ROOT / "tests/formats/configurations/inputs"
+    return [yaml.safe_load((folder / f"{name}.yaml").read_bytes()) for name in _PRODUCTS]
+
+
+_PRODUCTS = (
+    *("cluster-api-template", "config-map-kubeadm", "eks-node-config", "eksctl", "gardener"),
+    *("gke", "k3s", "karpenter-user-data", "kind-cluster", "kops", "kubespray"),
+    *("machine-config", "performance-profile", "rancher-cluster", "talos"),
+)
 
 
 @cache

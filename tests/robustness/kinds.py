@@ -78,6 +78,7 @@ SOUND: dict[str, Sound] = {
     "merge.yaml": Sound(lambda: [{"cases": bases.document("own")["cases"][1:]}]),
     "finding.yaml": Sound(_findings),
     "c.yaml": Sound(_texts("c")),
+    "product.yaml": Sound(bases.products),
     "pods.yaml": Sound(_texts("pods")),
     "d.yaml": Sound(_texts("d")),
     "k.yaml": Sound(_texts("k")),

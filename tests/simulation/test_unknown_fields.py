@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from numaproof.formats import configurations
 from numaproof.inputs.documents import DocumentError
 from numaproof.inputs.errors import DocumentErrors
-from numaproof.simulation import documents, fields, pods
+from numaproof.inputs.names import is_slip
+from numaproof.inputs.streams import MAX_PROBLEMS
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reference.config import flags
+from numaproof.simulation import configuration_check, documents, fields, pods
+from numaproof.simulation.admission import Question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numaproof.protocol.messages import KubeletConfiguration
 
 RELEASE = ("1.37",)
 
@@ -55,9 +64,14 @@ def slips() -> Iterator[Any]:
             yield pytest.param(title, number, found[1], written, id=f"{title}-{number}-{written}")
 
 
+def configuration(text: str) -> documents.ConfigurationFile:
+    (found,) = configurations.read(text, "file")
+    return documents.configuration(found, RELEASE)
+
+
 def read(title: str, text: str) -> None:
     if title == "configuration":
-        found = documents.configuration(text, "file", RELEASE)
+        found = configuration(text)
         documents.refuse((*found.unknown, *found.type_errors))
     else:
         pods.read([("file", text)], releases=RELEASE)
@@ -107,26 +121,59 @@ def test_further_documents_are_not_checked_beyond_a_limit() -> None:
     for text in ("kind: Podd\n---\n", "a: [\n---\n"):
         with pytest.raises(DocumentErrors) as raised:
             pods.read([("one", text * 90), ("two", text * 90), ("three", "")], releases=RELEASE)
-        assert len(raised.value.errors) == documents.MAX_PROBLEMS
-        assert str(raised.value).count("\n") == documents.MAX_PROBLEMS - 1
+        assert len(raised.value.errors) == MAX_PROBLEMS
+        assert str(raised.value).count("\n") == MAX_PROBLEMS - 1
 
 
 def test_unknown_fields_are_reported_up_to_a_limit() -> None:
     text = "".join(f"maxPod{n}: 1\n" for n in range(30_000))
     head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
     with pytest.raises(DocumentErrors) as raised:
-        documents.configuration(head + text, "file", RELEASE)
-    assert len(raised.value.errors) == documents.MAX_PROBLEMS
+        configuration(head + text)
+    assert len(raised.value.errors) == MAX_PROBLEMS
 
 
 def test_only_names_of_similar_length_are_suggested() -> None:
-    assert fields.is_slip("kid", "kind")
-    assert not fields.is_slip("k" * 1_000_000, "kind")
+    assert is_slip("kid", "kind")
+    assert not is_slip("k" * 1_000_000, "kind")
 
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 110\n"
 
 
 def test_the_kubelet_reports_errors_in_fields_it_decodes() -> None:
-    found = documents.configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n", "file", RELEASE)
+    found = configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n")
     assert found.type_errors == ()
+
+
+VALUES = {
+    "[]": [],
+    "string": "a",
+    "bool": True,
+    "int32": 1,
+    "int64": 1,
+    "float64": 1,
+    "Duration": "1s",
+}
+"""A value for each kind of field; mappings are the rest."""
+
+
+@pytest.mark.parametrize("name", sorted(fields.of(fields.CONFIGURATION, RELEASE)))
+def test_a_typo_in_any_field_of_the_kubelet_is_named(name: str) -> None:
+    type_ = fields.table()[fields.CONFIGURATION][name].type
+    value = VALUES.get("[]" if type_.startswith("[]") else type_, {})
+    for slip in SLIPS:
+        found = configuration(f"{HEAD}{json.dumps({slip(name): value})[1:-1]}\n")
+        (error,) = found.unknown
+        assert (error.line, error.field) == (4, slip(name))
+        assert error.fix == f"did you mean {name}?"
+
+
+@pytest.mark.parametrize("name", [one for one in sorted(flags.table()["1.37"]) if len(one) > 3])
+def test_a_typo_in_any_flag_of_the_kubelet_is_named(name: str) -> None:
+    config: KubeletConfiguration = {}
+    for slip in SLIPS[:-1]:
+        flag = f"--{slip(name)}=1"
+        question = Question(MachineInfo(), config, "1.37", flags=(flag,))
+        (finding,) = configuration_check.refused_flags(question)
+        assert (finding.path, finding.fix) == ((f"--{slip(name)}",), f"did you mean --{name}?")

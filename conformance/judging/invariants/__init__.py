@@ -72,6 +72,11 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
     )
 
 
+def on_resize(before: View, after: View) -> Iterator[Violation]:
+    """Checks that a resize, accepted or refused, leaves the checkpoint files unchanged."""
+    return node.on_resize(before, after)
+
+
 def on_admission(
     answer: messages.Admitted, before: View | None, view: View, uid: str
 ) -> Iterator[Violation]:
@@ -120,19 +125,28 @@ class InvariantChecker:
         self.now = view = look()
         if view is None:
             return found
-        uid = args.pod["metadata"]["uid"] if isinstance(args, messages.AdmitArgs) else ""
-        found += [*self._of_answer(answer, view, uid), *on_state(view)]
+        found += [*self._of_answer(args, answer, view), *on_state(view)]
         if previous and self._continuous:
             found += on_change(previous, view)
         self._continuous = True
         return found
 
-    def _of_answer(self, answer: messages.Answer, view: View, uid: str) -> list[Violation]:
-        match answer:
-            case messages.Started():
-                return list(on_start(view))
-            case messages.Admitted():
-                return list(on_admission(answer, self.before, view, uid))
-            case messages.AdmissionRefused() if self.before and uid not in self.before.pods:
-                return list(on_refusal(self.before, view))
-        return []
+    def _of_answer(
+        self, args: messages.Args, answer: messages.Answer, view: View
+    ) -> Iterator[Violation]:
+        match args, answer:
+            case _, messages.Started():
+                yield from on_start(view)
+            case messages.AdmitArgs(pod=pod) | messages.ResizeArgs(pod=pod), messages.Admitted():
+                yield from on_admission(answer, self.before, view, pod["metadata"]["uid"])
+            case _, messages.AdmissionRefused() if self.before and not _is_readmission(
+                args, self.before
+            ):
+                yield from on_refusal(self.before, view)
+        if self.before and isinstance(args, messages.ResizeArgs):
+            yield from on_resize(self.before, view)
+
+
+def _is_readmission(args: messages.Args, before: View) -> bool:
+    """Whether a pod on the node is admitted again."""
+    return isinstance(args, messages.AdmitArgs) and args.pod["metadata"]["uid"] in before.pods

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.invariants.view import Violation
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.metrics import EXCLUSIVE, PER_NODE, SHARED_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.judging.invariants.view import View
+
+
+EXCLUSIVE = "cpu_manager_exclusive_cpu_allocation_count"
+SHARED_POOL = "cpu_manager_shared_pool_size_millicores"
+PER_NODE = "cpu_manager_allocation_per_numa"
 
 
 def on_state(view: View) -> Iterator[Violation]:

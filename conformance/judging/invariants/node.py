@@ -182,6 +182,14 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
             yield Violation("refusal-changes-nobody", "NODE-REFUSED-001", message)
 
 
+def on_resize(before: View, after: View) -> Iterator[Violation]:
+    """A resize leaves the checkpoint files unchanged."""
+    for name, text in before.state.files.items():
+        if after.state.files.get(name) != text:
+            message = f"a resize changed {name}"
+            yield Violation("resize-leaves-checkpoints", "NODE-RESIZE-006", message)
+
+
 def _retained_resources(view: View, uid: str) -> dict[str, str]:
     return {
         name: f"memory {_blocks(container)}, devices {_devices(container)}, affinity"

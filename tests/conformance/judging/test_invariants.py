@@ -62,7 +62,7 @@ def test_each_invariant_reports_its_own_violation(row: dict[str, Any]) -> None:
         case "admission":
             answer = codec.from_plain(row["answer"], messages.Admitted)
             found = invariants.on_admission(answer, earlier, view, row["uid"])
-        case "change" | "refusal" as moment:
+        case "change" | "refusal" | "resize" as moment:
             assert earlier
             found = getattr(invariants, f"on_{moment}")(earlier, view)
         case moment:

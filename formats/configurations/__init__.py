@@ -1,0 +1,304 @@
+"""The formats in which operators have a kubelet's configuration, one module for each.
+
+`read` returns what a file contains, whatever its format; `choose` picks one of several
+configurations, and `combine` puts those of several files on top of each other.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from numaproof.formats.configurations import (
+    bottlerocket,
+    cloud,
+    clusters,
+    command_lines,
+    config_map,
+    eks,
+    karpenter,
+    kind,
+    kubeadm,
+    kubespray,
+    machine_config,
+    openshift,
+    others,
+    performance_profile,
+    plain,
+    rancher,
+    talos,
+    user_data,
+)
+from numaproof.formats.configurations.configuration import (
+    EFFECTIVE,
+    Configuration,
+    Flag,
+    Format,
+    NoConfigurationError,
+    items_at,
+    no_configuration,
+    stack,
+    with_drop_in,
+)
+from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
+from numaproof.inputs.plurals import plural
+from numaproof.inputs.streams import split_documents
+from numaproof.reference.config import fields, flags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+__all__ = ["EFFECTIVE", "Configuration", "Flag", "choose", "combine", "read"]
+
+
+def _read_document(document: Document, text: str) -> Iterator[Configuration]:
+    """Yields the configurations in a document of any format.
+
+    Raises:
+        DocumentError: it contains none; the message says what it is, and suggests a fix.
+    """
+    content = document.data
+    if not isinstance(content, dict):
+        raise document.error((), "must be a mapping", plain.FIX)
+    if str(content.get("kind")).endswith("List"):
+        items = [document.below(path) for path, _ in items_at(document, ("items",))]
+        if not items:
+            raise no_configuration(document, ("items",), "an empty list", plain.FIX)
+        yield from _read_all(items, text)
+        return
+    known = next((one for one in FORMATS if one.claims(content)), None)
+    if known is not None:
+        yield from known.read(document, text)
+        return
+    if content.get("kind") == plain.KIND:
+        _refuse_marks(document)
+    refusal = others.refusal(document)
+    if refusal is not None:
+        raise refusal
+    yield from plain.read(document)
+
+
+def _refuse_marks(document: Document) -> None:
+    """Raises an error if a plain document has what belongs in another format."""
+    for one in FORMATS:
+        mark = one.mark(document.data)
+        if mark is not None and one.product != "configz output":
+            path = ".".join(map(str, mark))
+            message = f"{one.product} with another kind: the kubelet does not read {path}"
+            fix = (
+                "restore its own apiVersion and kind" if one.group else "remove apiVersion and kind"
+            )
+            raise document.error(mark[:1], message, fix)
+
+
+def read(text: str, file: str) -> tuple[Configuration, ...]:
+    """Reads the configurations in a file's text.
+
+    Args:
+        text: the text, in any of the formats.
+        file: the file's name.
+
+    Raises:
+        DocumentError: it contains none, or cannot be read.
+    """
+    try:
+        found = tuple(_read_text(text, file))
+    except DocumentError as error:
+        template = _TEMPLATE.search(text)
+        if template is None:
+            raise
+        lines = text.splitlines()
+        is_there = 0 < error.line <= len(lines) and _TEMPLATE.search(lines[error.line - 1])
+        if not is_there and "not YAML" not in error.message:
+            raise
+        line = text.count("\n", 0, template.start()) + 1
+        raise _template_error(file, line, template[0]) from None
+    for one in found:
+        _refuse_templates(one)
+    return found
+
+
+def _read_text(text: str, file: str) -> Iterator[Configuration]:
+    if user_data.is_user_data(text):
+        layers = [one for part in user_data.message_parts(text) for one in _read_part(part, file)]
+        if not layers:
+            raise DocumentError(file, 1, "", "user data without a kubelet configuration", plain.FIX)
+        yield stack(layers)
+    elif bottlerocket.is_toml(text):
+        yield from bottlerocket.read(text, file)
+    elif command_lines.is_command_line(text):
+        yield from command_lines.read(text, file)
+    elif text.startswith("#!"):
+        raise DocumentError(file, 1, "", "a script without flags of the kubelet", plain.FIX)
+    else:
+        # Tabs in JSON are spaces; in YAML, they are errors.
+        is_json = text.lstrip().startswith("{")
+        documents = [*split_documents(text.replace("\t", " ") if is_json else text, file)]
+        if not documents:
+            raise DocumentError(file, 1, "", "no document in the file", plain.FIX)
+        yield from _read_all(documents, text)
+
+
+def _read_part(part: str, file: str) -> tuple[Configuration, ...]:
+    """Returns the configurations in a part of user data, which can also be a script."""
+    try:
+        return tuple(_read_text(part, file))
+    except DocumentError:
+        if part.lstrip().startswith(("#!", "#cloud-config")):
+            return ()
+        raise
+
+
+def _read_all(documents: Sequence[Document], text: str) -> Iterator[Configuration]:
+    """Yields the configurations in the documents of a file.
+
+    Documents without a name are for the same node, for example kubeadm's. Documents without a
+    configuration are left out with a note, unless there is no other.
+
+    Raises:
+        DocumentError: there is no configuration, or one is invalid.
+    """
+    found: list[Configuration] = []
+    refusals: list[DocumentError] = []
+    for document in documents:
+        try:
+            found += _read_document(document, text)
+        except NoConfigurationError as error:
+            refusals.append(error)
+    if not found:
+        if len(refusals) == 1:
+            raise refusals[0]
+        message = f"no kubelet configuration in {plural(len(documents), 'document')}"
+        fix = f"the first: {refusals[0].message}" if refusals else plain.FIX
+        raise no_configuration(documents[0], (), message, fix)
+    if sum(not one.product for one in found) > 1:
+        found = [
+            one if one.product else one._replace(name=f"{number}")
+            for number, one in enumerate(found, 1)
+        ]
+    notes = tuple(_left_out(refusals))
+    unnamed = [one for one in found if not one.name]
+    named = [one for one in found if one.name]
+    for one in (*_for_roles(unnamed), *named):
+        yield one._replace(notes=(*one.notes, *notes))
+
+
+def _for_roles(layers: Sequence[Configuration]) -> Iterator[Configuration]:
+    """Yields what the layers result in: for each role, if several have their own flags."""
+    roles = {one.role for one in layers if one.role and one.flags}
+    if len(roles) <= 1:
+        if layers:
+            yield stack(layers)
+        return
+    for role in sorted(roles):
+        yield stack([one for one in layers if one.role in ("", role)])._replace(name=role)
+
+
+def _left_out(refusals: Sequence[DocumentError]) -> Iterator[str]:
+    if len(refusals) > MAX_LEFT_OUT:
+        yield f"{refusals[0].file}: left out {len(refusals)} documents without a configuration"
+    else:
+        yield from (f"{one.file}:{one.line}: left out {one.message}" for one in refusals)
+
+
+MAX_LEFT_OUT = 3
+"""Maximum number of documents to list that were left out."""
+
+
+def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> Configuration:
+    """Returns the configurations of several files on top of each other.
+
+    A KubeletConfiguration on top of another file is a drop-in. So is the first one, on top of the
+    kubelet's defaults, if all files are drop-ins.
+    """
+    unset = Configuration("", "", MergedDocument(layers[0].document, {}))
+    found = reduce(_on_top, [unset, *layers] if are_drop_ins else layers)
+    if len(layers) > 1:
+        files = ", ".join(one.document.file for one in layers)
+        found = found._replace(notes=(*found.notes, f"files, in order: {files}"))
+    return found
+
+
+def _on_top(lower: Configuration, upper: Configuration) -> Configuration:
+    return upper.on(lower) if upper.product else with_drop_in(lower, upper)
+
+
+def choose(several: Sequence[Configuration], file: str, name: str) -> Configuration:
+    """Returns the configuration with a name; the only one if the name is empty.
+
+    Raises:
+        DocumentError: there is none with the name, or there are several.
+    """
+    first, *others = several
+    names = ", ".join(one.name or "(unnamed)" for one in several)
+    _, line = first.document.locate()
+    if name:
+        matching = [one for one in several if one.name == name]
+        if not matching:
+            raise DocumentError(file, line, "", f"no configuration {name!r}", f"it has: {names}")
+        return matching[0]
+    if any(_settings(one) != _settings(first) for one in others):
+        message = f"{plural(len(several), 'configuration')}: {names}"
+        raise DocumentError(file, line, "", message, f"choose one: {file}#{several[-1].name}")
+    if others:
+        return first._replace(notes=(*first.notes, f"{file}: the same for {names}"))
+    return first
+
+
+def _settings(configuration: Configuration) -> tuple[Any, list[str]]:
+    return configuration.document.data, [str(flag) for flag in configuration.flags]
+
+
+_TEMPLATE = re.compile(r"\{\{|\{%")
+_VARIABLE = re.compile(r"\{\{|\{%|\$\{\w+\}?|\$\(|\$[A-Za-z_]")
+
+
+def _template_error(file: str, line: int, mark: str) -> DocumentError:
+    fix = "render it first, for example with `helm template` or `envsubst`, and use the result"
+    return DocumentError(file, line, "", f"a template: it contains {mark}", fix)
+
+
+def _refuse_templates(configuration: Configuration) -> None:
+    """Raises an error if the value of a setting that the managers read is not rendered."""
+    for name in fields.DECODED:
+        for path, value in _texts(configuration.document.data.get(name), (name,)):
+            if mark := _VARIABLE.search(value):
+                raise _template_error(*configuration.document.locate(path), mark[0])
+    for flag in configuration.flags:
+        mark = _VARIABLE.search(flag.value)
+        if mark and flags.field(flag.name):
+            raise _template_error(*flag.place.locate(), mark[0])
+
+
+def _texts(value: Any, path: PathTuple) -> Iterator[tuple[PathTuple, str]]:
+    match value:
+        case str():
+            yield path, value
+        case dict():
+            for name, one in value.items():
+                yield from _texts(one, (*path, name))
+        case list():
+            for number, one in enumerate(value):
+                yield from _texts(one, (*path, number))
+
+
+FORMATS: tuple[Format, ...] = (
+    openshift.FORMAT,
+    *machine_config.FORMATS,
+    performance_profile.FORMAT,
+    config_map.config_map_format(_read_document),
+    kubeadm.FORMAT,
+    *kubeadm.CLUSTER_API,
+    kind.FORMAT,
+    talos.FORMAT,
+    *rancher.FORMATS,
+    *eks.FORMATS,
+    *karpenter.karpenter_formats(_read_text),
+    *cloud.FORMATS,
+    *clusters.FORMATS,
+    kubespray.FORMAT,
+    plain.CONFIGZ,
+)
+"""The formats of documents; a plain KubeletConfiguration is none of them."""

@@ -1,0 +1,93 @@
+"""Amazon EKS: nodeadm's NodeConfig, and eksctl's ClusterConfig.
+
+(amazon-eks-ami, "nodeadm API Reference"; eksctl documentation, "Customizing kubelet
+configuration".)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.formats.configurations.configuration import (
+    Configuration,
+    Format,
+    find_path,
+    items_at,
+    listed_flags,
+    mapped_flags,
+    mapping_below,
+    name_of,
+    nothing,
+)
+from numaproof.inputs.documents import Document, MergedDocument, dotted_path, value_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_NODE_CONFIG = "an EKS NodeConfig"
+_KUBELET = ("spec", "kubelet")
+_FIELDS, _FLAGS = (*_KUBELET, "config"), (*_KUBELET, "flags")
+
+
+def _read_node_config(document: Document, _: str) -> Iterator[Configuration]:
+    find_path(document, _NODE_CONFIG, _FIELDS, _FLAGS)
+    has_flags = value_at(document.data, _FLAGS) is not None
+    yield Configuration(
+        _NODE_CONFIG,
+        "spec.kubelet",
+        mapping_below(document, _FIELDS),
+        tuple(listed_flags(document.below(_FLAGS))) if has_flags else (),
+        adds_defaults="EKS",
+    )
+
+
+_CLUSTER = "an eksctl ClusterConfig"
+_GROUPS = ("nodeGroups", "managedNodeGroups")
+_EXTRA = "kubeletExtraConfig"
+
+
+def _read_cluster(document: Document, _: str) -> Iterator[Configuration]:
+    groups = [one for kind in _GROUPS for one in items_at(document, (kind,))]
+    own = [(at, group) for at, group in groups if value_at(group, (_EXTRA,)) is not None]
+    if not own:
+        places = [at for at, _ in groups] or [("nodeGroups", 0)]
+        raise nothing(document, _CLUSTER, *((*at, _EXTRA) for at in places))
+    for at, group in own:
+        yield Configuration(
+            _CLUSTER,
+            dotted_path((*at, _EXTRA)),
+            mapping_below(document, (*at, _EXTRA)),
+            name=str(value_at(group, ("name",)) or at[-1]),
+            adds_defaults="EKS",
+        )
+
+
+_ARGS = "kubeletExtraArgs"
+
+
+def _read_cluster_api(document: Document, _: str) -> Iterator[Configuration]:
+    product = f"an {document.data.get('kind')}"
+    paths = (("spec", "template", "spec", _ARGS), ("spec", _ARGS))
+    path = find_path(document, product, *paths)
+    flags = tuple(mapped_flags(mapping_below(document, path)))
+    fields = MergedDocument(document, {})
+    yield Configuration(
+        product, dotted_path(path), fields, flags, name_of(document), adds_defaults="EKS"
+    )
+
+
+FORMATS = (
+    *(
+        Format(f"an {kind}", _read_cluster_api, (), "bootstrap.cluster.x-k8s.io", (kind,))
+        for kind in ("EKSConfig", "EKSConfigTemplate")
+    ),
+    Format(_NODE_CONFIG, _read_node_config, (_FLAGS,), "node.eks.aws", ("NodeConfig",)),
+    Format(
+        _CLUSTER,
+        _read_cluster,
+        (("nodeGroups",), ("managedNodeGroups",)),
+        "eksctl.io",
+        ("ClusterConfig",),
+    ),
+)

@@ -1,0 +1,162 @@
+"""Ignition: files that a machine gets at its first boot, alone or in OpenShift's MachineConfig.
+
+(Ignition documentation, "Configuration Specification v3.4.0"; Butane's specifications; OpenShift
+documentation, "Machine configuration overview".)
+"""
+
+from __future__ import annotations
+
+import re
+from operator import itemgetter
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from numaproof.formats.configurations import command_lines, plain
+from numaproof.formats.configurations.configuration import (
+    EFFECTIVE,
+    Configuration,
+    Format,
+    items_at,
+    name_of,
+    no_configuration,
+    with_drop_in,
+)
+from numaproof.formats.configurations.inner_files import decode_url, inner_documents
+from numaproof.formats.configurations.openshift import GROUP
+from numaproof.inputs.documents import Document, DocumentError, PathTuple, dotted_path, value_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+_MACHINE_CONFIG = "a MachineConfig"
+_IGNITION = "an Ignition configuration"
+_BUTANE = "a Butane configuration"
+_MAIN = re.compile(r"/kubelet(-config)?(\.conf|\.ya?ml|\.json)$|/kubelet/config(\.ya?ml|\.json)$")
+_DROP_IN = re.compile(r"/[^/]*(kubelet|config)[^/]*\.d/[^/]*\.conf$")
+_UNIT = re.compile(r"kubelet\.service(\.d/[^/]*\.conf)?$")
+_ENVIRONMENT = re.compile(
+    r"/etc/(default|sysconfig)/kubelet$|/kubelet[^/]*\.env$|kubeadm-flags\.env$"
+)
+_KINDS = (_MAIN, _DROP_IN, _UNIT, _ENVIRONMENT)
+_DROP_INS, _WITH_FLAGS = 1, 2
+"""The kind of drop-ins, and the first of those whose files contain flags."""
+
+
+def _kind(path: str) -> int | None:
+    """Returns the place of a file in the order in which the kubelet reads its configuration."""
+    return next((n for n, kind in enumerate(_KINDS) if kind.search(path)), None)
+
+
+_Layer = tuple[int, str, Configuration]
+"""A part of the configuration, with its kind and the path of its file, by which it is ordered."""
+
+
+class _Image:
+    """The files and units below a path of a document, in a file with the given text."""
+
+    def __init__(self, document: Document, text: str, product: str, at: PathTuple) -> None:
+        self._document = document
+        self._text = text
+        self._product = product
+        self._at = at
+
+    def configuration(self) -> Configuration:
+        """Returns what the files and units result in.
+
+        Raises:
+            DocumentError: none of them configures the kubelet, or one is damaged.
+        """
+        layers = sorted((*self._files(), *self._units()), key=itemgetter(0, 1))
+        if not layers:
+            raise self._nothing()
+        (kind, _, found), *upper = layers
+        for one, _, layer in upper:
+            found = with_drop_in(found, layer) if one == _DROP_INS else layer.on(found)
+        name = name_of(self._document)
+        return found._replace(name=name, adds_defaults="OpenShift" if kind else "")
+
+    def _items(self, *path: str) -> list[tuple[PathTuple, Any]]:
+        return items_at(self._document, (*self._at, *path))
+
+    def _files(self) -> Iterator[_Layer]:
+        for at, file in self._items("storage", "files"):
+            path = str(value_at(file, ("path",)))
+            kind = _kind(path)
+            if kind is None:
+                continue
+            content, place = self._content((*at, "contents"))
+            if kind >= _WITH_FLAGS:
+                yield kind, path, self._flags(place, PurePosixPath(path).name, content)
+                continue
+            for inner in inner_documents(self._document, place, content, self._text):
+                # kubeadm has a kubeconfig where OpenShift has the kubelet's configuration.
+                if value_at(inner.data, ("kind",)) != "Config":
+                    for found in plain.read(inner):
+                        yield kind, path, found._replace(product=self._product, source=path)
+
+    def _content(self, where: PathTuple) -> tuple[str, PathTuple]:
+        """Returns a file's content and the path of its text: inline, or in a data URL."""
+        inline, source = (*where, "inline"), (*where, "source")
+        text = value_at(self._document.data, inline)
+        if isinstance(text, str):
+            return text, inline
+        url = value_at(self._document.data, source)
+        if not isinstance(url, str):
+            raise self._document.error(where, "a file without contents", "add contents.source")
+        compression = value_at(self._document.data, (*where, "compression"))
+        return decode_url(self._document, source, url, str(compression or "")), source
+
+    def _units(self) -> Iterator[_Layer]:
+        for at, unit in self._items("systemd", "units"):
+            if value_at(unit, ("name",)) != "kubelet.service":
+                continue
+            drop_ins = items_at(self._document, (*at, "dropins"))
+            places = [(*one, "contents") for one in (at, *(path for path, _ in drop_ins))]
+            for place in places:
+                content = value_at(self._document.data, place)
+                if isinstance(content, str):
+                    found = self._flags(place, "kubelet.service", content)
+                    if found.flags:
+                        yield _WITH_FLAGS, dotted_path(place), found
+
+    def _flags(self, place: PathTuple, source: str, content: str) -> Configuration:
+        found = command_lines.inside(self._document, place, content, self._text)
+        return found._replace(product=self._product, source=source)
+
+    def _nothing(self) -> DocumentError:
+        paths = [str(value_at(one, ("path",))) for _, one in self._items("storage", "files")]
+        shown = ", ".join(paths[:MAX_SHOWN]) or "no files"
+        fix = f"expected a file such as /etc/kubernetes/kubelet.conf, got {shown}"
+        if len(paths) > MAX_SHOWN:
+            fix += f" and {len(paths) - MAX_SHOWN} more"
+        owner = value_at(self._document.data, ("metadata", "ownerReferences", 0, "kind"))
+        if owner:
+            fix += f"; the {owner} that owns it may have one"
+        message = f"{self._product} without a kubelet configuration"
+        fix += f"; or use the output of `{EFFECTIVE}`"
+        return no_configuration(self._document, (), message, fix)
+
+
+MAX_SHOWN = 3
+"""Maximum number of a machine's files to list in a message."""
+
+
+def _reader(product: str, at: PathTuple = ()) -> Callable[[Document, str], Iterator[Configuration]]:
+    def read(document: Document, text: str) -> Iterator[Configuration]:
+        yield _Image(document, text, product, at).configuration()
+
+    return read
+
+
+FORMATS = (
+    Format(
+        _MACHINE_CONFIG,
+        _reader(_MACHINE_CONFIG, ("spec", "config")),
+        (("spec", "config", "ignition"),),
+        GROUP,
+        ("MachineConfig",),
+    ),
+    Format(_IGNITION, _reader(_IGNITION), (("ignition", "version"),)),
+    Format(_BUTANE, _reader(_BUTANE), (("variant",),)),
+)

@@ -1,0 +1,57 @@
+"""Several YAML documents in one text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from numaproof.inputs import documents
+from numaproof.inputs.documents import Document, DocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_DOCUMENTS = 10_000
+"""Maximum number of documents in a file; a node has a few hundred pods."""
+
+MAX_PROBLEMS = 100
+"""Maximum number of problems to report in a document and overall, because suggestions are slow."""
+
+_MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+"""Separates documents wherever it starts a line, even inside a scalar (YAML 1.2, section 9.1.2)."""
+
+
+def split_documents(
+    text: str, file: str, errors: list[DocumentError] | None = None
+) -> Iterator[Document]:
+    """Yields the non-empty documents in a file's text, with the line numbers of the file.
+
+    Args:
+        text: the text.
+        file: the file's name.
+        errors: collects errors, so that reading continues after an unreadable document.
+
+    Raises:
+        DocumentError: a document cannot be read and `errors` is None, or there are too many.
+    """
+    before = values = 0
+    for number, part in enumerate(_MARK.split(text)):
+        if number > MAX_DOCUMENTS:
+            message = f"more than {MAX_DOCUMENTS:,} documents"
+            raise DocumentError(file, before + 1, "", message, "split the file")
+        first, before = before, before + part.count("\n")
+        try:
+            document = documents.load(part, file=file, aliases=True, before=first)
+        except DocumentError as error:
+            if errors is None:
+                raise
+            errors.append(error)
+            if len(errors) >= MAX_PROBLEMS:
+                return
+            continue
+        values += document.values
+        if values > documents.MAX_VALUES:
+            message = f"more than {documents.MAX_VALUES:,} values in one file"
+            raise DocumentError(file, before, "", message, "split the file")
+        if document.data is not None:
+            yield document

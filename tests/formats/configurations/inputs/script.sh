@@ -1,0 +1,4 @@
+#!/bin/bash
+cat > /etc/kubelet.yaml <<EOF
+cpuManagerPolicy: static
+EOF
