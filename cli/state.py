@@ -73,7 +73,8 @@ def check(
     for line in described.lines:
         click.echo(line, err=True)
     if as_json:
-        whole = [replace(one, notes=(*described.lines, *one.notes)) for one in found]
+        read = (*(config.notes if config else ()), *described.lines)
+        whole = [replace(one, notes=(*read, *one.notes)) for one in found]
         click.echo(codec.encode(whole if files != [file] else whole[0]))
     else:
         for one, judgement in zip(files, found, strict=True):
@@ -121,13 +122,13 @@ def _judge(
 
     try:
         checkpoint = checkpoints.read(file.read(checkpoints.MAX_BYTES), Path(file.name).name)
+        notes: tuple[str, ...] = ()
         if config is None:
             settings = checkpoints.assumed_config(checkpoint, machine.machine, kubernetes)
             question = Question(machine.machine, settings, kubernetes)
             notes = checkpoints.assumption_notes(settings)
         else:
             question = Question(machine.machine, config.settings, kubernetes, flags=config.flags)
-            notes = config.notes
         require_enough(machine, question.config)
         with scratch_folder() as folder:
             found = checkpoints.judge(question, checkpoint, folder)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from numaproof.cli import user_files
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
