@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.cli.renamed_options import with_new_names
+from numaproof.cli.repeated_options import require_single
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,10 @@ class SentenceGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Returns the named subcommand and its arguments, with renamed options replaced."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command, with_new_names(name or "", rest)
+        rest = with_new_names(name or "", rest)
+        if command is not None:
+            require_single(command, rest)
+        return name, command, rest
 
 
 _LONGEST = 200
@@ -116,4 +120,7 @@ class LazyGroup(click.Group):
         """Loads the named subcommand; see `SentenceGroup.resolve_command`."""
         name, command, rest = super().resolve_command(ctx, args)
         rest = with_new_names(name or "", rest)
-        return name, command.load() if isinstance(command, _Deferred) else command, rest
+        command = command.load() if isinstance(command, _Deferred) else command
+        if command is not None:
+            require_single(command, rest)
+        return name, command, rest

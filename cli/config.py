@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import discover_machine, profile_option
+from numaproof.cli.machine_names import node_machine_option, read_machine
 from numaproof.cli.targets import release_option
 from numaproof.cli.user_files import (
     CONFIGURATION,
@@ -16,6 +16,7 @@ from numaproof.cli.user_files import (
     check_read_once,
     find_configuration,
     lenient_option,
+    machine_for,
 )
 from numaproof.protocol import codec
 from numaproof.reports.json_output import ConfigurationProblem
@@ -44,12 +45,18 @@ def config() -> None:
 
 @config.command()
 @click.argument("files", metavar="FILE...", type=CONFIGURATION, nargs=-1, required=True)
-@profile_option
+@node_machine_option
 @release_option
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
-    files: tuple[UserFile, ...], machine: str, kubernetes: str, *, lenient: bool, as_json: bool
+    files: tuple[UserFile, ...],
+    machine: str,
+    assume: tuple[tuple[str, int], ...],
+    kubernetes: str,
+    *,
+    lenient: bool,
+    as_json: bool,
 ) -> int:
     """Report why the kubelet would not start with FILE, and which settings to reconsider.
 
@@ -71,9 +78,9 @@ def check(
     check_read_once(files)
     found = find_configuration(files, (kubernetes,))
     document = found.document
-    info = discover_machine(machine, kubernetes)
+    described = machine_for(found.settings, read_machine(machine, kubernetes, assume))
     try:
-        question = Question(info, found.settings, kubernetes, flags=found.flags)
+        question = Question(described.machine, found.settings, kubernetes, flags=found.flags)
         verdict = configuration_check.judge(question)
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
@@ -86,7 +93,8 @@ def check(
         *(_defect_warning(document, one) for one in shaped),
     ]
     if as_json:
-        click.echo(codec.encode([*map(_note, found.notes), *problems]))
+        notes = (*map(_note, found.notes), *map(_note, described.lines))
+        click.echo(codec.encode([*notes, *problems]))
     else:
         for note in found.notes:
             click.echo(note, err=True)

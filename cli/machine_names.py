@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numaproof import fakesys
     from numaproof.conformance.execution.machines import ProfileMachine
-    from numaproof.protocol.machine import MachineInfo
+    from numaproof.formats.machines.description import MachineText
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -30,16 +30,47 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 MACHINE: dict[str, Any] = {"metavar": "NAME|FILE", "shell_complete": _complete}
 """Settings shared by options and arguments that name a machine for `load_machine`."""
 
-node_machine_option = click.option(
-    "--machine",
-    metavar="NAME|FILE|TREE",
-    shell_complete=_complete,
-    required=True,
-    help="Bundled profile, profile file or tree (/ for this machine, a directory or a tar file).",
+
+class AssumptionParam(click.ParamType[tuple[str, int]]):
+    """``KEY=VALUE`` for ``--assume``."""
+
+    name = "KEY=VALUE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Returns the key and the value."""
+        from numaproof.formats.machines import assumptions
+
+        try:
+            return value if isinstance(value, tuple) else assumptions.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+assume_option = click.option(
+    "--assume",
+    type=AssumptionParam(),
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="What to assume where a machine's description says nothing, such as memory=64Gi or"
+    " threads-per-core=2. Repeatable.",
 )
-profile_option = click.option(
-    "--machine", **MACHINE, required=True, help="Bundled profile, profile file or tree."
-)
+
+
+def node_machine_option(command: F) -> F:
+    """Adds the options for the machine of a node: ``--machine`` and ``--assume``."""
+    machine = click.option(
+        "--machine",
+        metavar="NAME|FILE|TREE",
+        shell_complete=_complete,
+        required=True,
+        help="Bundled profile, profile file, tree (/ for this machine, a directory or a tar file),"
+        " or a description such as the output of lscpu.",
+    )
+    return machine(assume_option(command))
+
+
 node_devices_option = click.option(
     "--devices",
     multiple=True,
@@ -71,35 +102,98 @@ def load_machine(name: str) -> fakesys.Profile:
         close = get_close_matches(name, fakesys.bundled_profiles(), n=1)
         hint = f"did you mean {close[0]}?" if close else "see `numaproof profile list`"
         raise click.UsageError(f"machine {name!r}: neither a bundled profile nor a file; {hint}")
+    _refuse_other_than_profile(name)
     return fakesys.load_profile(Path(name))
 
 
-def discover_machine(name: str, kubernetes: str) -> MachineInfo:
-    """Discovers a machine as a kubelet of the release would.
-
-    Args:
-        name: a name for `load_machine`, or a tree: ``/``, a directory with ``sys`` and ``proc``,
-            or a tar file of such a directory.
-        kubernetes: the release.
+def _refuse_other_than_profile(name: str) -> None:
+    """Refuses descriptions of machines, and trees, where a profile is needed.
 
     Raises:
-        click.UsageError: no bundled profile, file or tree has this name.
-        fakesys.DocumentError: the file is not a profile.
+        fakesys.DocumentError: the file is such a description, or one that can't be used.
+        click.UsageError: the file is a tree.
+    """
+    from numaproof import fakesys
+    from numaproof.formats.machines.reading import read
+    from numaproof.inputs import door
+
+    if Path(name).is_dir() or fakesys.is_archive(name):
+        raise click.UsageError(
+            f"machine {name!r}: expected a profile, not a tree; create one with"
+            f" `numaproof profile capture {name} --out machine.yaml`"
+        )
+    found = read(door.read(name), name)
+    if found is not None:
+        raise click.UsageError(
+            f"machine {name!r}: {found.format} doesn't show all that this command needs; run"
+            " `numaproof profile capture / --out machine.yaml` on the machine"
+        )
+
+
+def read_machine(
+    name: str,
+    kubernetes: str,
+    assume: Sequence[tuple[str, int]] = (),
+    log: Callable[[str], None] | None = None,
+) -> MachineText:
+    """Reads a machine as a kubelet of the release would discover it.
+
+    Args:
+        name: a name for `load_machine`; a tree: ``/``, a directory with ``sys`` and ``proc``, or a
+            tar file of such a directory; or a file that `numaproof.formats.machines` can read.
+        kubernetes: the release.
+        assume: what to assume where a description says nothing.
+        log: a function to call with what a kubelet would log about a tree.
+
+    Raises:
+        click.UsageError: no bundled profile, file or tree has this name, or an assumption has no
+            effect.
+        fakesys.DocumentError: the file describes no machine.
         fakesys.TreeError: the tree cannot be read.
         DiscoveryError: the tree does not describe a machine.
     """
     from numaproof import fakesys
+    from numaproof.formats.machines.description import MachineText
+    from numaproof.formats.machines.reading import read
+    from numaproof.formats.machines.reports import read_report
+    from numaproof.inputs import door
     from numaproof.reference.cadvisor.discovery import discover
     from numaproof.reference.deviations.releases import release
     from numaproof.workdir.trees import FolderTree
 
-    is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
-    if is_tree and name not in fakesys.bundled_profiles():
+    no_cpu = release(kubernetes).no_cpu
+    is_bundled = name in fakesys.bundled_profiles()
+    if not is_bundled and Path(name).is_file() and not fakesys.is_archive(name):
+        found = read(door.read(name), name, assume, no_cpu)
+        if found is not None:
+            return found
+    if not is_bundled and (Path(name).is_dir() or fakesys.is_archive(name)):
+        if not fakesys.is_tree(name):
+            report = read_report(name, lambda text, file: read(text, file, assume, no_cpu), no_cpu)
+            if report is not None:
+                if not report.format:
+                    _refuse_assumptions(assume, name)
+                return report
+        _refuse_assumptions(assume, name)
         with fakesys.open_tree(name) as root, locate_discovery_error(name):
-            return discover(FolderTree.root(root, name), release(kubernetes).no_cpu)
-    tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
+            tree = FolderTree.root(root, name)
+            return MachineText(file=name, machine=discover(tree, no_cpu, log))
+    _refuse_assumptions(assume, name)
+    profile = load_machine(name)
+    generated = fakesys.TreePath.root(fakesys.build_tree(profile))
     with locate_discovery_error(name):
-        return discover(tree, release(kubernetes).no_cpu)
+        return MachineText(
+            file=name,
+            title=f"{profile.name}: {profile.title}",
+            machine=discover(generated, no_cpu, log),
+        )
+
+
+def _refuse_assumptions(assume: Sequence[tuple[str, int]], name: str) -> None:
+    if assume:
+        raise click.UsageError(
+            f"--assume {assume[0][0]} has no effect: {name} describes the machine completely"
+        )
 
 
 @contextmanager

@@ -8,13 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import MACHINE, load_machine, locate_discovery_error
+from numaproof.cli.machine_names import (
+    MACHINE,
+    assume_option,
+    load_machine,
+    locate_discovery_error,
+    read_machine,
+)
 from numaproof.cli.outputs import OUTPUT_FILE, OUTPUT_PATH, require_new
 from numaproof.cli.targets import release_option
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec
+from numaproof.protocol.releases import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,19 +129,22 @@ def list_profiles(*, as_json: bool) -> None:
 
 
 @profile.command("show")
-@click.argument("name", **MACHINE)
-def show_profile(name: str) -> None:
-    """Draw a bundled machine or the one described in a profile file.
+@click.argument("name", metavar="NAME|FILE|TREE", shell_complete=MACHINE["shell_complete"])
+@assume_option
+def show_profile(name: str, assume: tuple[tuple[str, int], ...]) -> None:
+    """Draw a bundled machine, or the one that a profile file, a tree or a description shows.
 
     \b
-    Example:
+    Examples:
       numaproof profile show dgx-spark-gb10
+      numaproof profile show lscpu.txt --assume memory=64Gi
     """
-    chosen = load_machine(name)
-    click.echo(f"{chosen.name}: {chosen.title}")
-    with locate_discovery_error(name):
-        machine = _discover_profile(chosen)
-    show_machine(machine)
+    found = read_machine(name, NEWEST, assume)
+    if found.title:
+        click.echo(found.title)
+    for line in found.lines:
+        click.echo(line, err=True)
+    show_machine(found.machine)
 
 
 @profile.command("tree")
@@ -252,31 +263,29 @@ def _discover_profile(machine_profile: fakesys.Profile) -> MachineInfo:
 
 @click.command()
 @click.argument("root", type=click.Path(exists=True))
+@assume_option
 @release_option
 @click.option("--json", "as_json", is_flag=True, help="Print cAdvisor's MachineInfo as JSON.")
-def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
+def discover(
+    root: str, assume: tuple[tuple[str, int], ...], kubernetes: str, *, as_json: bool
+) -> None:
     """Show what the kubelet discovers on a machine.
 
-    ROOT is / for this machine, a directory with sys/ and proc/, or a .tar, .tar.gz, .tar.xz or
-    .tar.bz2 archive of such a directory.
+    ROOT is / for this machine, a directory with sys/ and proc/, a .tar, .tar.gz, .tar.xz or
+    .tar.bz2 archive of such a directory, or a description such as the output of lscpu.
 
     \b
     Examples:
       numaproof discover /
       numaproof discover node7.tar.xz --json
     """
-    from numaproof import fakesys
-    from numaproof.reference.cadvisor import discovery
-    from numaproof.reference.deviations.releases import release
-    from numaproof.workdir.trees import FolderTree
+    from numaproof.reports.json_output import DiscoveredMachine
 
-    with fakesys.open_tree(root) as tree, locate_discovery_error(root):
-        machine = discovery.discover(
-            FolderTree.root(tree, root),
-            release(kubernetes).no_cpu,
-            lambda line: click.echo(line, err=True),
-        )
+    found = read_machine(root, kubernetes, assume, lambda line: click.echo(line, err=True))
+    for line in found.lines:
+        click.echo(line, err=True)
     if as_json:
-        click.echo(codec.encode(machine))
+        fields = msgspec.structs.asdict(found.machine)
+        click.echo(codec.encode(DiscoveredMachine(**fields, notes=found.lines or msgspec.UNSET)))
     else:
-        show_machine(machine)
+        show_machine(found.machine)

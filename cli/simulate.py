@@ -9,7 +9,7 @@ import click
 
 from numaproof.cli import user_files
 from numaproof.cli.choice import IntRange
-from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
+from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
@@ -51,6 +51,7 @@ SOME_REFUSED = 1
 def simulate(
     *,
     machine: str,
+    assume: tuple[tuple[str, int], ...],
     configs: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     replicas: int | None,
@@ -101,10 +102,10 @@ def simulate(
     for note in asked.notes:
         click.echo(note, err=True)
     user_files.require_pods(asked, files)
-    info = discover_machine(machine, kubernetes)
-    plugins = given_devices.read(devices, info)
+    described = user_files.machine_for(settings.settings, read_machine(machine, kubernetes, assume))
+    plugins = given_devices.read(devices, described.machine)
     question = Question(
-        info,
+        described.machine,
         settings.settings,
         kubernetes,
         baseline == "documented",
@@ -113,7 +114,7 @@ def simulate(
     )
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
-            notes = (*settings.notes, *asked.notes)
+            notes = (*described.lines, *settings.notes, *asked.notes)
             found = run(question, asked.pods, folder, notes=notes, explain_all=explain)
         except CannotAnswerError:
             configuration_check.judge(question)  # raises the same error with the field

@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from numaproof.cli import user_files
 from numaproof.cli.commands import SentenceGroup
-from numaproof.cli.machine_names import discover_machine, profile_option
+from numaproof.cli.machine_names import node_machine_option, read_machine
 from numaproof.cli.targets import release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numaproof.formats.machines.description import MachineText
     from numaproof.protocol.messages import StartRefused
     from numaproof.simulation import checkpoints
+    from numaproof.simulation.documents import ConfigurationFile
 
 TO_FIX = 1
 
@@ -33,8 +36,8 @@ def state() -> None:
 
 
 @state.command()
-@click.argument("file", type=user_files.USER_FILE)
-@profile_option
+@click.argument("file", type=user_files.USER_FILE, metavar="FILE|DIR")
+@node_machine_option
 @user_files.config_option("one that fits the file")
 @release_option
 @user_files.lenient_option
@@ -42,6 +45,7 @@ def state() -> None:
 def check(
     file: user_files.UserFile,
     machine: str,
+    assume: tuple[tuple[str, int], ...],
     configs: tuple[user_files.UserFile, ...],
     kubernetes: str,
     *,
@@ -50,38 +54,87 @@ def check(
 ) -> int:
     """Show whether the kubelet would accept the checkpoint FILE, and how to fix it if not.
 
-    FILE is a cpu_manager_state or memory_manager_state file. Exit codes: 0 nothing to fix,
-    1 something to fix, 2 invalid input.
+    FILE is a cpu_manager_state, memory_manager_state or kubelet_internal_checkpoint file. DIR is
+    /var/lib/kubelet or a copy, with any of them. Exit codes: 0 nothing to fix, 1 something to fix,
+    2 invalid input.
 
     \b
-    Example:
+    Examples:
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
+      numaproof state check /var/lib/kubelet --machine /
     """
-    from msgspec.structs import replace
+    user_files.check_read_once((file, *configs))
+    described = read_machine(machine, kubernetes, assume)
+    config = (
+        user_files.read_configuration(configs, (kubernetes,), lenient=lenient) if configs else None
+    )
+    files = _files(file)
+    found = [_judge(one, described, config, kubernetes) for one in files]
+    for line in described.lines:
+        click.echo(line, err=True)
+    if as_json:
+        read = (*(config.notes if config else ()), *described.lines)
+        whole = [replace(one, notes=(*read, *one.notes)) for one in found]
+        click.echo(codec.encode(whole if files != [file] else whole[0]))
+    else:
+        for one, judgement in zip(files, found, strict=True):
+            if files != [file]:
+                click.echo(f"{one.name}:")
+            click.echo("\n".join(_judgement_lines(judgement)))
+    return 0 if all(one.good for one in found) else TO_FIX
 
+
+def _files(place: user_files.UserFile) -> list[user_files.UserFile]:
+    """Returns the file, or the checkpoints in a directory.
+
+    Raises:
+        click.UsageError: there are none.
+    """
+    from numaproof.simulation import checkpoints
+
+    folder = Path(place.name)
+    if not folder.is_dir():
+        return [place]
+    places = (folder, folder / checkpoints.STATE_DIR.lstrip("/"))
+    found = [
+        parent / name
+        for name in checkpoints.FILES
+        for parent in places
+        if (parent / name).is_file()
+    ]
+    if not found:
+        raise click.UsageError(
+            f"{folder}: no checkpoint files; expected {', '.join(checkpoints.FILES)}"
+        )
+    return [user_files.UserFile(str(one)) for one in found]
+
+
+def _judge(
+    file: user_files.UserFile,
+    machine: MachineText,
+    config: ConfigurationFile | None,
+    kubernetes: str,
+) -> checkpoints.Judgement:
+    from numaproof.formats.machines.needs import require_enough
     from numaproof.simulation import checkpoints
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.workdir.scratch import scratch_folder
 
-    user_files.check_read_once((file, *configs))
-    info = discover_machine(machine, kubernetes)
-    with scratch_folder() as folder:
-        try:
-            checkpoint = checkpoints.read(file.read(checkpoints.MAX_BYTES), Path(file.name).name)
-            notes: tuple[str, ...] = ()
-            if configs:
-                read = user_files.read_configuration(configs, (kubernetes,), lenient=lenient)
-                question = Question(info, read.settings, kubernetes, flags=read.flags)
-                notes = read.notes
-            else:
-                settings = checkpoints.assumed_config(checkpoint, info)
-                question = Question(info, settings, kubernetes)
+    try:
+        checkpoint = checkpoints.read(file.read(checkpoints.MAX_BYTES), Path(file.name).name)
+        notes: tuple[str, ...] = ()
+        if config is None:
+            settings = checkpoints.assumed_config(checkpoint, machine.machine, kubernetes)
+            question = Question(machine.machine, settings, kubernetes)
+            notes = checkpoints.assumption_notes(settings)
+        else:
+            question = Question(machine.machine, config.settings, kubernetes, flags=config.flags)
+        require_enough(machine, question.config)
+        with scratch_folder() as folder:
             found = checkpoints.judge(question, checkpoint, folder)
-            found = replace(found, notes=notes)
-        except (CannotAnswerError, checkpoints.UnknownFileError) as error:
-            raise click.UsageError(f"{file.name}: {error}") from None
-    click.echo(codec.encode(found) if as_json else "\n".join(_judgement_lines(found)))
-    return 0 if found.good else TO_FIX
+    except (CannotAnswerError, checkpoints.UnknownFileError) as error:
+        raise click.UsageError(f"{file.name}: {error}") from None
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def _judgement_lines(judgement: checkpoints.Judgement) -> Iterator[str]:
@@ -89,6 +142,7 @@ def _judgement_lines(judgement: checkpoints.Judgement) -> Iterator[str]:
         yield f"The kubelet does not start ({judgement.refusal.stage}): {judgement.refusal.message}"
     else:
         yield "The kubelet starts with this file."
+    yield from judgement.notes
     for finding in judgement.findings:
         yield f"- {finding}"
     from numaproof.cli.simulate_view import note_lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import user_files
-from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
+from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.targets import open_target, program_option, release_choice, timeout_option
 from numaproof.protocol import codec
 
@@ -64,6 +64,7 @@ def upgrade(
     before: str,
     after: str,
     machine: str,
+    assume: tuple[tuple[str, int], ...],
     configs: tuple[user_files.UserFile, ...],
     state: Path | None,
     files: tuple[user_files.UserFile, ...],
@@ -103,7 +104,10 @@ def upgrade(
     if files:
         user_files.require_pods(found, files)
     document = settings.document if settings else None
-    info = discover_machine(machine, before)
+    described = user_files.machine_for(
+        settings.settings if settings else {}, read_machine(machine, before, assume)
+    )
+    info = described.machine
     question = UpgradeQuestion(
         machine=info,
         config=settings.settings if settings else {},
@@ -119,7 +123,7 @@ def upgrade(
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
         answer = play(question, found.pods, folder, kubelet if implementation else None)
-        answer = replace(answer, notes=settings.notes if settings else ())
+        answer = replace(answer, notes=(*(settings.notes if settings else ()), *described.lines))
     for note in found.notes:
         click.echo(note, err=True)
     if as_json:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from numaproof.formats.machines.description import MachineText
     from numaproof.inputs.documents import Document, DocumentError
     from numaproof.simulation import pods
     from numaproof.simulation.documents import ConfigurationFile
@@ -224,6 +225,20 @@ def read_node(
         settings = read_configuration(configs, releases, lenient=lenient) if configs else None
     documents.refuse(errors)
     return settings, found
+
+
+def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
+    """Checks that a machine's description is enough for a configuration, and prints its gaps.
+
+    Raises:
+        DocumentError: the configuration depends on something that the description doesn't say.
+    """
+    from numaproof.formats.machines.needs import require_enough
+
+    require_enough(machine, config)
+    for line in machine.lines:
+        click.echo(line, err=True)
+    return machine
 
 
 def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:

@@ -5,7 +5,7 @@ can be written to pyfakefs, a directory or a tar file. `capture` creates a profi
 machine or a tree (`open_tree`).
 """
 
-from numaproof.fakesys.archive import TreeError, open_tree
+from numaproof.fakesys.archive import TreeError, is_archive, is_tree, open_tree, unpack_some
 from numaproof.fakesys.capture import capture
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
@@ -40,12 +40,15 @@ __all__ = [
     "capture",
     "check_profile",
     "dump_profile",
+    "is_archive",
+    "is_tree",
     "lay_out",
     "load",
     "load_profile",
     "open_tree",
     "parse_profile",
     "profile_schema",
+    "unpack_some",
     "write_directory",
     "write_fake",
     "write_tar",

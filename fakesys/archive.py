@@ -22,6 +22,11 @@ from numaproof.workdir.scratch import scratch_folder
 MAX_MEMBERS = 100_000
 MAX_FILE = 4 * 1024 * 1024
 MAX_TOTAL = 512 * 1024 * 1024
+MAX_REPORT = 1 << 30
+MAX_REPORT_MEMBERS = 1_000_000
+MAX_REPORT_TOTAL = 16 << 30
+"""The limits of reports, only a few of whose members are unpacked."""
+
 MAX_HEADER = 64 * 1024
 """The maximum size in bytes of an extended header, such as one with a long name."""
 
@@ -180,6 +185,58 @@ _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[Any]]] = {
 """How to open an archive, by the suffix of its name."""
 
 
+def unpack_some(path: str | os.PathLike[str], root: Path, selects: Callable[[str], bool]) -> None:
+    """Unpacks the regular files of an archive that a predicate `selects` by name, to a directory.
+
+    Names that leave the root, links and special files are skipped.
+
+    Raises:
+        TreeError: the file is not an archive, or is too large.
+    """
+    source = Path(path)
+    kind = _kind(source)
+    with (
+        _locating(source),
+        door.open_regular(source, most=MAX_REPORT) as raw,
+        _OPENERS[kind](raw) as stream,
+        tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedHeader) as archive,
+    ):
+        size = unpacked = 0
+        for count, member in enumerate(archive, 1):
+            size += member.size
+            if count > MAX_REPORT_MEMBERS or size > MAX_REPORT_TOTAL:
+                raise TreeError(f"larger than any report: {size} bytes in {count} members")
+            if not member.isfile() or member.sparse is not None or not selects(member.name):
+                continue
+            unpacked += member.size
+            if unpacked > MAX_TOTAL:
+                raise TreeError(f"more than {MAX_TOTAL} bytes of files about machines")
+            with contextlib.suppress(TreeError):
+                target = root / plain_name(member.name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                content = archive.extractfile(member)
+                assert content is not None
+                with naming(target):
+                    target.write_bytes(content.read())
+
+
+def is_tree(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a directory or archive looks like a tree, rather than a report with one."""
+    source = Path(path)
+    if source.is_dir():
+        return (source / "sys").exists() and not (source / "sos_commands").exists()
+    try:
+        with open_tree(source) as root:
+            return is_tree(root)
+    except TreeError:
+        return False
+
+
+def is_archive(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file's name is that of an archive."""
+    return Path(path).name.endswith(tuple(_OPENERS))
+
+
 @contextmanager
 def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a directory with the tree's ``sys`` and ``proc``, valid within the context.
@@ -199,26 +256,43 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if not source.exists():
         raise TreeError(f"{source}: no such file or directory")
+    kind = _kind(source)
+    # An uncompressed archive may be as large as compressed ones when unpacked.
+    most = MAX_ARCHIVE if kind == ".tar" else door.MAX_BYTES
+    with scratch_folder() as root:
+        with (
+            _locating(source),
+            door.open_regular(source, most=most) as raw,
+            _decompress(raw, kind, root) as stream,
+        ):
+            _unpack(stream, root)
+        yield _root(root)
+
+
+def _kind(source: Path) -> str:
+    """Returns the suffix of an archive's name.
+
+    Raises:
+        TreeError: it is not that of an archive.
+    """
     kind = next((s for s in sorted(_OPENERS, key=len) if source.name.endswith(s)), None)
     if kind is None:
         message = f"{source}: expected a directory or a file ending in {', '.join(_OPENERS)}"
         raise TreeError(message)
-    # An uncompressed archive may be as large as compressed ones when unpacked.
-    most = MAX_ARCHIVE if kind == ".tar" else door.MAX_BYTES
-    with scratch_folder() as root:
-        try:
-            with (
-                door.open_regular(source, most=most) as raw,
-                _decompress(raw, kind, root) as stream,
-            ):
-                _unpack(stream, root)
-        except TreeError as error:
-            raise TreeError(f"{source}: {error}") from None
-        except DocumentError as error:
-            raise TreeError(str(error)) from None
-        except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-            raise TreeError(f"{source}: cannot unpack: {error}") from None
-        yield _root(root)
+    return kind
+
+
+@contextmanager
+def _locating(source: Path) -> Iterator[None]:
+    """Makes all errors about an archive a `TreeError` that names it."""
+    try:
+        yield
+    except TreeError as error:
+        raise TreeError(f"{source}: {error}") from None
+    except DocumentError as error:
+        raise TreeError(str(error)) from None
+    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+        raise TreeError(f"{source}: cannot unpack: {error}") from None
 
 
 def _root(directory: Path) -> Path:

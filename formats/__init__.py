@@ -1,1 +1,1 @@
-"""The formats of files that people who run nodes have."""
+"""The formats in which operators describe a node: one package for each kind of input."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.formats.machines import kubelet_log
 from numaproof.kubelet import (
     cpusets,
     last_words,
-    machine_log,
     metrics,
     pod_resources,
     pods,
@@ -194,7 +194,7 @@ class Driver:
                 self._housekeepings[message] += 1
             case message if message.endswith(_SKIPPED):
                 self._passes[values.get("pod", "")] += 1
-            case message if message.startswith(machine_log.LINE):
+            case message if message.startswith(kubelet_log.LINE):
                 self._machine_line = message
         self._change.set()
 
@@ -388,7 +388,7 @@ class Driver:
         self._allocatable = free, memory = await self._answer_of(
             pod_resources.read_allocatable(self._state.pod_resources_socket)
         )
-        every = Facts(machine_log.parse(self._machine_line)).all
+        every = Facts(kubelet_log.parse(self._machine_line)).all
         cpus = messages.StartedCPUs(every, free)
         tells_config = "effective-configuration" in self._tell
         return messages.Started(
@@ -416,7 +416,7 @@ class Driver:
         except KubeletExitedError as error:
             return self._refused(error)
         await self._stop_kubelet()
-        return machine_log.parse(self._machine_line)
+        return kubelet_log.parse(self._machine_line)
 
     # Pods
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.programs.process import ending
-from numaproof.kubelet import machine_log
+from numaproof.formats.machines import kubelet_log
 from numaproof.kubelet.process import parse_line
 from numaproof.protocol import messages
 from numaproof.reference.pods import quantity
@@ -106,7 +106,7 @@ def _stage(lines: Sequence[LogLine], error: str) -> messages.Stage:
         return managers[found[1]]
     if not error.startswith(_RUN):
         return "config"
-    has_machine = any(one.message.startswith(machine_log.LINE) for one in lines)
+    has_machine = any(one.message.startswith(kubelet_log.LINE) for one in lines)
     if not has_machine:
         return "discovery"
     is_topology = _TOPOLOGY.search(error) and _GATES not in error

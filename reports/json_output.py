@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+import msgspec
+
 from numaproof.protocol.events import BaselineDivergence, Outcome
+from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import Level
 
 Verdict = Literal["passed", "failed", "incomplete", "nothing tested"]
@@ -164,3 +167,9 @@ class ProfileRow(TypedDict):
 
     name: str
     title: str
+
+
+class DiscoveredMachine(MachineInfo, frozen=True):
+    """What `discover` finds; `notes` say what was assumed if a description is incomplete."""
+
+    notes: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET

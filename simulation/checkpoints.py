@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, get_args
 
 import msgspec
 
@@ -12,9 +12,12 @@ from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import devices as devices_checkpoint
 from numaproof.reference.checkpoints import files
 from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.simulation import device_checkpoint
 from numaproof.simulation.admission import Question, begin
+from numaproof.simulation.checkpoint_damage import damage, syntax_damage
 from numaproof.simulation.defects import DefectNote, notes
 from numaproof.workdir.scratch import scratch_folder
 
@@ -214,7 +217,10 @@ MAX_OVERLAPS = 20
 STATE_DIR = "/var/lib/kubelet"
 """The kubelet's default directory for checkpoints."""
 
-Kind = Literal["cpu_manager_state", "memory_manager_state"]
+Kind = Literal["cpu_manager_state", "memory_manager_state", "kubelet_internal_checkpoint"]
+
+FILES = ("cpu_manager_state", "memory_manager_state", devices_checkpoint.FILE_NAME)
+"""The checkpoint files of a node, below the kubelet's directory."""
 
 
 class UnknownFileError(ValueError):
@@ -226,7 +232,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     `findings` describe the problems in the file; `fix` lists the steps to fix them, in order;
     `warnings` are about a refusal or a start caused by named defects of the kubelet; `notes` say
-    what was read as the configuration.
+    what the file contains, and what was read or assumed as the configuration and the machine.
     """
 
     kind: Kind
@@ -260,23 +266,36 @@ def read(content: bytes, name: str) -> Checkpoint:
         UnknownFileError: the file is not a checkpoint.
     """
     fields = _fields(content)
+    if device_checkpoint.is_device_checkpoint(fields):
+        return Checkpoint(content, "kubelet_internal_checkpoint", fields)
     if "machineState" in fields and isinstance(fields["machineState"], dict | None):
         return Checkpoint(content, "memory_manager_state", fields)
     if "defaultCpuSet" in fields:
         return Checkpoint(content, "cpu_manager_state", fields)
     if fields:
-        raise UnknownFileError("expected a cpu_manager_state or memory_manager_state file")
-    kind: Kind = "memory_manager_state" if "memory" in name else "cpu_manager_state"
-    return Checkpoint(content, kind, fields)
+        raise UnknownFileError(f"expected one of {', '.join(get_args(Kind))}")
+    kinds: dict[str, Kind] = {
+        "memory": "memory_manager_state",
+        "internal": "kubelet_internal_checkpoint",
+    }
+    likely: Iterator[Kind] = (kind for word, kind in kinds.items() if word in name)
+    return Checkpoint(content, next(likely, "cpu_manager_state"), fields)
 
 
-def assumed_config(file: Checkpoint, machine: MachineInfo) -> messages.KubeletConfiguration:
+def assumed_config(
+    file: Checkpoint, machine: MachineInfo, kubernetes: str
+) -> messages.KubeletConfiguration:
     """Derives a configuration with the file's policy and a reservation consistent with the file.
+
+    If a file lacks CPUs of the machine, they are reserved strictly, where the release can do that.
+    Any configuration will do for a file that no kubelet can read.
 
     Raises:
         UnknownFileError: the file contains too little information.
     """
     fields = file.fields
+    if syntax_damage(file.content) or file.kind == device_checkpoint.NAME:
+        return {}
     if file.kind == memory_checkpoint.FILE_NAME:
         config = assumed_memory_config(fields, [node.node_id for node in machine.topology or ()])
         if config is not None:
@@ -286,8 +305,60 @@ def assumed_config(file: Checkpoint, machine: MachineInfo) -> messages.KubeletCo
     else:
         shared = _cpus(fields.get("defaultCpuSet"))
         if fields.get("policyName") == "static" and shared:
+            lacking = _cpus_of(machine) - shared - _exclusive(fields)
+            if lacking and kubernetes not in _WITHOUT_STRICT:
+                return _strict(lacking)
             return {"cpuManagerPolicy": "static", "reservedSystemCPUs": str(min(shared))}
     raise UnknownFileError("cannot derive a configuration from the file; pass --config")
+
+
+_STRICT = "strict-cpu-reservation"
+_WITHOUT_STRICT = frozenset({"1.30", "1.31"})
+
+
+def _strict(reserved: CPUSet) -> messages.KubeletConfiguration:
+    return {
+        "cpuManagerPolicy": "static",
+        "cpuManagerPolicyOptions": {_STRICT: "true"},
+        "featureGates": {"CPUManagerPolicyAlphaOptions": True},
+        "reservedSystemCPUs": str(reserved),
+    }
+
+
+def _cpus_of(machine: MachineInfo) -> CPUSet:
+    return CPUSet(
+        cpu
+        for node in machine.topology or ()
+        for core in node.cores or ()
+        for cpu in core.thread_ids or ()
+    )
+
+
+def _exclusive(fields: Mapping[str, Any]) -> CPUSet:
+    """The CPUs of containers and of pods, as far as they are readable."""
+    entries, pods = fields.get("entries"), fields.get("podEntries")
+    texts = [
+        text
+        for containers in (entries.values() if isinstance(entries, dict) else ())
+        for text in (containers.values() if isinstance(containers, dict) else (containers,))
+    ]
+    texts += [
+        entry.get("cpuSet")
+        for entry in (pods.values() if isinstance(pods, dict) else ())
+        if isinstance(entry, dict)
+    ]
+    return CPUSet.union(map(_cpus, texts))
+
+
+def assumption_notes(config: messages.KubeletConfiguration) -> tuple[str, ...]:
+    """Returns remarks about a configuration that `assumed_config` derived."""
+    if "cpuManagerPolicyOptions" not in config:
+        return ()
+    note = (
+        f"the file fits {_STRICT} with reservedSystemCPUs: {config['reservedSystemCPUs']}; pass"
+        " --config to check that the node has this reservation"
+    )
+    return (note,)
 
 
 def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
@@ -296,6 +367,8 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
     Raises:
         CannotAnswerError: the reference does not support the configuration.
     """
+    if file.kind == device_checkpoint.NAME:
+        return _judge_devices(file, question.kubernetes)
     with scratch_folder() as empty:
         idle, without = begin(question, str(empty))
     if isinstance(without, messages.StartRefused):
@@ -306,9 +379,9 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
             ("fix the configuration first",),
         )
     refusal = _refusal(question, file, state_dir)
-    findings = []
-    if refusal is not None and "checkpoint is corrupted" in refusal.message:
-        findings.append("checksum mismatch: the file was changed after the kubelet wrote it")
+    findings: list[str] = []
+    if refusal is not None:
+        findings += damage(file.content, file.kind, question.kubernetes, refusal.message)
     if file.kind == cpu_checkpoint.FILE_NAME:
         findings += _overlaps(file.fields.get("entries"))
     else:
@@ -317,6 +390,17 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
             findings += memory_findings(file.fields, idle.node.setup.memory.empty)
     fix = tuple(_fix(file, refusal, findings))
     return Judgement(file.kind, refusal, tuple(findings), fix, _warnings(question, file, refusal))
+
+
+def _judge_devices(file: Checkpoint, kubernetes: str) -> Judgement:
+    found = tuple(device_checkpoint.findings(file.content, kubernetes))
+    said = device_checkpoint.summary(file.content)
+    steps = (
+        "drain the node and stop the kubelet",
+        f"delete {STATE_DIR}/{devices_checkpoint.FILE_NAME}",
+        "start the kubelet, which writes a new file",
+    )
+    return Judgement(file.kind, None, found, steps if found else (), notes=(said,) if said else ())
 
 
 def _refusal(question: Question, file: Checkpoint, state_dir: Path) -> messages.StartRefused | None:

@@ -261,7 +261,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         staying: the outcome if the pods stay on the node.
         after_drain: the outcome if the node is drained first.
         warnings: the effects of named defects of either kubelet; empty if a program answered.
-        notes: what was read as the configuration, from where, and what was left out.
+        notes: what was read as the configuration, what was left out, and what was assumed about
+            the machine.
     """
 
     before: str

@@ -25,6 +25,7 @@ VERBS = {"build", "bundled", "check", "load"}
 """What is done with the nouns in the names of the library."""
 GENERIC = {"BOOLEAN", "CMD", "COUNT", "DIR", "DIRECTORY", "FILE", "FILENAME", "FILES", "HOST", "ID"}
 GENERIC |= {"INTEGER", "NAME", "PATH", "PORT", "RANGE", "TEXT", "TIME", "URL", "YYYY", "MM", "DD"}
+GENERIC |= {"KEY", "VALUE"}
 """Metavars of every command line."""
 
 

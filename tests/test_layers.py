@@ -23,7 +23,7 @@ LAYERS = {
     "formats": ("protocol", "workdir", "reference", "inputs", "fakesys"),
     "conformance": ("protocol", "workdir", "reference", "fixtures", "inputs", "fakesys"),
     "simulation": ("protocol", "workdir", "reference", "inputs", "fakesys", "formats"),
-    "kubelet": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
+    "kubelet": ("protocol", "workdir", "reference", "inputs", "fakesys", "formats", "conformance"),
     "campaign": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),
     "reports": ("protocol", "workdir", "inputs"),
 }

@@ -19,12 +19,12 @@ from numaproof.conformance.selection.needs import FeatureRow
 from numaproof.protocol.campaign import CampaignSummary
 from numaproof.protocol.diagnosis import Diagnosis, KubeletDiagnosis
 from numaproof.protocol.events import AnyEvent
-from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.schemas import SETS
 from numaproof.reports.board.json_output import BoardReport
 from numaproof.reports.json_output import (
     CaseRow,
     ConfigurationProblem,
+    DiscoveredMachine,
     ProfileRow,
     RunReport,
 )
@@ -58,9 +58,9 @@ OUTPUTS = (
     Output("board", ("board",), BoardReport),
     Output("simulate", ("simulate",), CheckedSimulation),
     Output("config", ("config check",), list[ConfigurationProblem]),
-    Output("state", ("state check",), Judgement),
+    Output("state", ("state check",), Judgement | list[Judgement]),
     Output("upgrade", ("upgrade",), Upgrade),
-    Output("discover", ("discover",), MachineInfo),
+    Output("discover", ("discover",), DiscoveredMachine),
     Output("profiles", ("profile list",), list[ProfileRow]),
     Output("cases", ("case list",), list[CaseRow]),
     Output("features", ("features",), list[FeatureRow]),
@@ -127,11 +127,14 @@ class _Translator:
             fields = msgspec.structs.fields(kind)
             names = {one.name: one.encode_name for one in fields}
             config = kind.__struct_config__
+            optional = {one.encode_name for one in fields if one.default is msgspec.UNSET}
             if config.omit_defaults:
                 optional = {one.encode_name for one in fields if not one.required}
             if config.tag_field:
                 tag = {config.tag_field: {"const": config.tag}}
-        properties = tag | {encoded: self.schema(hints[name]) for name, encoded in names.items()}
+        properties = tag | {
+            encoded: self.schema(_set(hints[name])) for name, encoded in names.items()
+        }
         return {
             "type": "object",
             "description": inspect.cleandoc(kind.__doc__ or ""),
@@ -139,6 +142,12 @@ class _Translator:
             "required": [name for name in properties if name not in optional],
             "additionalProperties": False,
         }
+
+
+def _set(hint: Any) -> Any:
+    """The type of a field that is present."""
+    kinds = [one for one in get_args(hint) if one is not msgspec.UnsetType]
+    return kinds[0] if len(kinds) == 1 and len(get_args(hint)) > 1 else hint
 
 
 _PLAIN: dict[Any, dict[str, Any]] = {

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner
 
-from numaproof.cli.machine_names import discover_machine
+from numaproof.cli.machine_names import read_machine
 from numaproof.cli.main import cli
 from numaproof.cli.targets import open_target
 from numaproof.inputs import documents
@@ -109,7 +109,7 @@ def _texts(amounts: dict[str, Any]) -> dict[str, str]:
 def node_upgrades(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
     """Returns the effect of each step on a node, if its first kubelet starts."""
     found = {}
-    machine = discover_machine(node.machine, NEWEST)
+    machine = read_machine(node.machine, NEWEST).machine
     for before, after in product(RELEASES, RELEASES):
         question = UpgradeQuestion(machine, node.config, before, after)
         with tempfile.TemporaryDirectory() as folder:

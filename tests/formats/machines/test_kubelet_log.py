@@ -10,7 +10,7 @@ import pytest
 from builders.machines import GIB, of_memory, regular
 from numaproof import fakesys
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.kubelet.machine_log import LINE, parse
+from numaproof.formats.machines.kubelet_log import LINE, parse
 from numaproof.protocol.machine import HugePages
 
 if TYPE_CHECKING:

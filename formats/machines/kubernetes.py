@@ -1,0 +1,258 @@
+"""Kubernetes objects that describe a node's hardware: Node, NodeResourceTopology and Numatopology.
+
+- A Node has capacities; labels of node-feature-discovery say whether cores have several threads.
+- A NodeResourceTopology (topology.node.k8s.io) has capacities and distances by NUMA node. Where
+  Koordinator writes it, an annotation has the place of each CPU.
+- Volcano's Numatopology has the place of each CPU.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.formats.machines.description import CPU, Description, DescriptionError, Node
+from numaproof.inputs.plurals import plural
+from numaproof.reference.errors import UnsupportedError
+from numaproof.reference.pods import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_KINDS = ("Node", "NodeResourceTopology", "Numatopology")
+_OTHER_ITEMS = "save a single one, such as the output of `kubectl get {} NAME -o yaml`"
+_PLURALS = {
+    "Node": "node",
+    "NodeResourceTopology": "noderesourcetopology",
+    "Numatopology": "numatopology",
+}
+
+_NFD = "feature.node.kubernetes.io"
+_CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
+
+
+def is_object(data: Any) -> bool:
+    """Returns whether a document is an object of such a kind, or a list of them."""
+    kind = str(data.get("kind")) if isinstance(data, dict) else ""
+    if kind == "List":
+        return any(map(is_object, _list(data.get("items"))))
+    return kind.removesuffix("List") in _KINDS
+
+
+def read(data: Mapping[str, Any]) -> Description:
+    """Reads a document that `is_object`.
+
+    Raises:
+        DescriptionError: it is a list of several, or incomplete.
+    """
+    if "items" in data:
+        found = [one for one in _list(data["items"]) if isinstance(one, dict)]
+        if len(found) != 1:
+            kind = str(found[0].get("kind") or "Node") if found else "Node"
+            raise DescriptionError(
+                f"{plural(len(found), 'object')} in a list, expected one",
+                _OTHER_ITEMS.format(_PLURALS.get(kind, "node")),
+            )
+        data = {"kind": str(data["kind"]).removesuffix("List"), **found[0]}
+    reader = _READERS.get(str(data["kind"]))
+    if reader is None:
+        raise DescriptionError(f"a list with an object of kind {data['kind']}")
+    return reader(data)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _amount(value: Any, what: str) -> int:
+    try:
+        return int(quantity.parse(str(value)))
+    except (quantity.QuantityError, UnsupportedError) as error:
+        raise DescriptionError(f"{what}: {error}") from None
+
+
+_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "pods", "storage"})
+
+
+def _hugepages(resources: Mapping[str, Any]) -> dict[int, int]:
+    """The huge pages among resources, by page size in KiB."""
+    pages = {}
+    for name, value in resources.items():
+        if name.startswith("hugepages-"):
+            size = _amount(name.removeprefix("hugepages-"), name)
+            if size >= 1 << 10:
+                pages[size >> 10] = _amount(value, name) // size
+    return pages
+
+
+def _devices(resources: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """Yields notes about device plugins' resources."""
+    for name, value in resources.items():
+        if name in _NATIVE or name.startswith(("hugepages-", "attachable-volumes-")):
+            continue
+        count = _amount(value, name)
+        if count:
+            yield f"lists {count} {name}: add --devices {name}={count}{place}"
+
+
+def _node(data: Mapping[str, Any]) -> Description:
+    status, labels = _mapping(data.get("status")), _labels(data)
+    capacity = _mapping(status.get("capacity"))
+    info = _mapping(status.get("nodeInfo"))
+    if "cpu" not in capacity:
+        raise DescriptionError(
+            "a Node without status.capacity.cpu",
+            "save the output of `kubectl get node NAME -o yaml`",
+        )
+    smt = labels.get(f"{_NFD}/cpu-hardware_multithreading")
+    machine_type = labels.get("node.kubernetes.io/instance-type")
+    notes = [*_devices(capacity)]
+    if machine_type:
+        notes.append(f"is a {machine_type}: its provider documents the rest")
+    return Description(
+        format="a Node",
+        architecture={"amd64": "x86_64"}.get(
+            str(info.get("architecture")), str(info.get("architecture") or "")
+        ),
+        cpu_count=_amount(capacity["cpu"], "status.capacity.cpu"),
+        threads_per_core=1 if smt == "false" else None,
+        likely_threads=2 if smt == "true" else 1,
+        likely_nodes=2 if labels.get(f"{_NFD}/memory-numa") == "true" else 1,
+        memory=_amount(capacity["memory"], "status.capacity.memory")
+        if "memory" in capacity
+        else None,
+        hugepages=_hugepages(capacity) or None,
+        notes=tuple(notes),
+    )
+
+
+def _labels(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(data.get("metadata")).get("labels"))
+
+
+def _node_resource_topology(data: Mapping[str, Any]) -> Description:
+    zones = {
+        int(found[1]): zone
+        for zone in map(_mapping, _list(data.get("zones")))
+        if zone.get("type", "Node") == "Node"
+        if (found := re.search(r"([0-9]{1,4})$", str(zone.get("name"))))
+    }
+    cpus = tuple(_koordinator_cpus(data))
+    if not zones and not cpus:
+        raise DescriptionError(
+            "a NodeResourceTopology without zones of type Node",
+            "save the output of `kubectl get noderesourcetopology NAME -o yaml`",
+        )
+    resources = {number: _zone_resources(zone) for number, zone in sorted(zones.items())}
+    if not cpus and not any("cpu" in found for found in resources.values()):
+        raise DescriptionError("a NodeResourceTopology whose zones have no cpu")
+    return Description(
+        format="a NodeResourceTopology",
+        cpus=cpus,
+        nodes=tuple(
+            Node(number=number)
+            for number in sorted({cpu.node or 0 for cpu in cpus} - resources.keys())
+        )
+        + tuple(
+            Node(
+                number=number,
+                cpus=_amount(found.get("cpu", 0), f"zone {number}: cpu"),
+                memory=_amount(found["memory"], f"zone {number}: memory")
+                if "memory" in found
+                else None,
+                hugepages=_hugepages(found) or None,
+            )
+            for number, found in resources.items()
+        ),
+        distances=_costs(zones) if zones else None,
+        notes=(
+            *(
+                note
+                for number, found in resources.items()
+                for note in _devices(found, f"@{number}")
+            ),
+        ),
+    )
+
+
+def _zone_resources(zone: Mapping[str, Any]) -> dict[str, Any]:
+    """The capacities in a zone; the first versions of exporters have only what is allocatable."""
+    return {
+        str(one.get("name")): next(
+            (one[key] for key in ("capacity", "allocatable", "available") if key in one), 0
+        )
+        for one in map(_mapping, _list(zone.get("resources")))
+    }
+
+
+def _costs(zones: Mapping[int, Mapping[str, Any]]) -> tuple[tuple[int, ...], ...] | None:
+    order = sorted(zones)
+    names = {str(zones[number].get("name")): number for number in order}
+    rows = []
+    for number in order:
+        costs = {
+            names.get(str(one.get("name"))): one.get("value")
+            for one in map(_mapping, _list(zones[number].get("costs")))
+        }
+        row = [costs.get(other) for other in order]
+        if not all(isinstance(value, int) and 0 <= value <= 255 for value in row):  # noqa: PLR2004 - a byte
+            return None
+        rows.append(tuple(int(value) for value in row if value is not None))
+    return tuple(rows)
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """A CPU in Koordinator's annotation, or, without an id, in Volcano's object."""
+
+    id: int = 0
+    node: int = 0
+    socket: int = 0
+    core: int = 0
+    numa: int = 0
+
+
+class _CPUTopology(msgspec.Struct, frozen=True):
+    detail: tuple[_Place, ...] = ()
+
+
+def _koordinator_cpus(data: Mapping[str, Any]) -> Iterator[CPU]:
+    annotations = _mapping(_mapping(data.get("metadata")).get("annotations"))
+    text = annotations.get(_CPU_TOPOLOGY)
+    if text is None:
+        return
+    try:
+        for one in msgspec.json.decode(str(text), type=_CPUTopology).detail:
+            yield CPU(number=one.id, node=one.node, socket=one.socket, core=one.core)
+    except (msgspec.MsgspecError, RecursionError):
+        raise DescriptionError(f"the annotation {_CPU_TOPOLOGY} is not Koordinator's") from None
+
+
+def _numatopology(data: Mapping[str, Any]) -> Description:
+    detail = _mapping(_mapping(data.get("spec")).get("cpuDetail"))
+    try:
+        places = msgspec.convert(detail, dict[int, _Place], strict=False)
+    except msgspec.ValidationError as error:
+        raise DescriptionError(f"spec.cpuDetail: {error}") from None
+    if not places:
+        raise DescriptionError("a Numatopology without spec.cpuDetail")
+    return Description(
+        format="a Numatopology",
+        cpus=tuple(
+            CPU(number=cpu, node=place.numa, socket=place.socket, core=place.core)
+            for cpu, place in places.items()
+        ),
+        nodes=tuple(Node(number=node) for node in sorted({one.numa for one in places.values()})),
+    )
+
+
+_READERS = {
+    "Node": _node,
+    "NodeResourceTopology": _node_resource_topology,
+    "Numatopology": _numatopology,
+}

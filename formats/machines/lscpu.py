@@ -1,0 +1,265 @@
+"""The output of `lscpu`: the summary, ``--extended`` and ``--parse``, each also as JSON.
+
+Tables number cores and sockets from 0 across the machine; the summary only counts them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from numaproof.formats.machines.description import CPU, Cache, Description, DescriptionError, Node
+from numaproof.protocol.sets import CPUSet, ListFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_IN_ENGLISH = "save the output of `LC_ALL=C lscpu --extended`"
+_EXTENDED = "save the output of `lscpu --extended`, which shows each CPU's core"
+
+_TABLE_HEAD = re.compile(r"^[ \t]*CPU[ \t]+(?:[A-Z]|L[0-9])[^\n]*$", re.MULTILINE)
+_PARSE_HEAD = re.compile(r"^# *(CPU,\S*)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_ENGLISH = re.compile(r"^\s*(?:On-line CPU\(s\) (?:list|mask):|Architecture:)", re.MULTILINE)
+_COLON = "[:\uff1a]"  # in Chinese, a wide one
+_FOREIGN = re.compile(
+    rf"^\s*[^\s:][^\n:]{{0,40}}?{_COLON}\s*(?:x86_64|i686|aarch64|ppc64le|ppc64|s390x|riscv64|armv7l)\s*$"
+)
+_MACHINE_WORDS = re.compile(rf"^[^\n]*\bCPU\b[^\n]*{_COLON}\s*\d+\s*$", re.MULTILINE)
+
+
+def is_lscpu(text: str) -> bool:
+    """Returns whether a text looks like the output of lscpu in any language."""
+    first = text.lstrip().partition("\n")[0]
+    return bool(
+        (_ENGLISH.search(text) and re.search(r"^\s*(?:On-line )?CPU\(s\)", text, re.MULTILINE))
+        or _PARSE_HEAD.search(text)
+        or (_TABLE_HEAD.search(text) and re.search(r"^\s*0\s+\S", text, re.MULTILINE))
+        or (_FOREIGN.match(first) and _MACHINE_WORDS.search(text))
+    )
+
+
+def is_lscpu_json(data: Any) -> bool:
+    """Returns whether JSON is the output of ``lscpu --json``."""
+    return isinstance(data, dict) and any(
+        isinstance(data.get(key), list) for key in ("lscpu", "cpus", "caches")
+    )
+
+
+def read(text: str) -> Description:
+    """Reads a text that `is_lscpu`.
+
+    Raises:
+        DescriptionError: it is incomplete, or in a language other than English.
+    """
+    if head := _PARSE_HEAD.search(text):
+        names = head[1].split(",")
+        rows = [line.split(",") for line in text[head.end() :].split() if line[:1] != "#"]
+        return _table("lscpu --parse", _with_cache_columns(names, rows))
+    if head := _TABLE_HEAD.search(text):
+        names = head[0].split()
+        lines = (line.split() for line in text[head.end() :].splitlines())
+        return _table("lscpu --extended", _dicts(names, [line for line in lines if line]))
+    if not _ENGLISH.search(text):
+        raise DescriptionError("lscpu in a language other than English", _IN_ENGLISH)
+    pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return _summary([(name.strip(), value.strip()) for name, value in pairs])
+
+
+def read_json(data: Any) -> Description:
+    """Reads JSON that `is_lscpu_json`.
+
+    Raises:
+        DescriptionError: it is incomplete.
+    """
+    if "cpus" in data:
+        rows = [
+            {str(key): _cell(value) for key, value in row.items()}
+            for row in data["cpus"]
+            if isinstance(row, dict)
+        ]
+        return _table("lscpu --extended --json", rows)
+    if "lscpu" in data:
+        return _summary(list(_fields(data["lscpu"])))
+    raise DescriptionError("`lscpu --caches`, which shows no CPUs", _EXTENDED)
+
+
+_WORDS = {"True": "yes", "False": "no", "None": "-"}
+
+
+def _cell(value: Any) -> str:
+    return _WORDS.get(str(value), str(value))
+
+
+def _fields(rows: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """Yields the fields of a summary; newer releases nest them."""
+    for row in rows:
+        if isinstance(row, dict):
+            yield str(row.get("field", "")).rstrip(":"), str(row.get("data") or "")
+            yield from _fields(row.get("children") or ())
+
+
+def _dicts(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    return [dict(zip(names, row, strict=False)) for row in rows]
+
+
+def _with_cache_columns(
+    names: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[dict[str, str]]:
+    """Joins the columns of caches, which follow an empty column, as in an extended table."""
+    if "" not in names:
+        return _dicts(names, rows)
+    at = names.index("")
+    head = [*names[:at], ":".join(names[at + 1 :])]
+    return _dicts(head, [[*row[:at], ":".join(row[at + 1 :])] for row in rows])
+
+
+def _table(kind: str, rows: Sequence[Mapping[str, str]]) -> Description:
+    """Reads a row for each CPU; names of columns are in upper case, in JSON in lower case."""
+    table = [{name.upper(): value for name, value in row.items()} for row in rows]
+    if not table or "CPU" not in table[0]:
+        raise DescriptionError(f"{kind} without CPUs", _EXTENDED)
+    words = {row.get("ONLINE", "yes").lower() for row in table}
+    cpus = tuple(_cpu(row, kind, alone=len(words) == 1) for row in table)
+    caches = tuple(_caches(table))
+    without = [
+        name
+        for name, values in (
+            ("CORE", [cpu.core for cpu in cpus if cpu.online]),
+            ("SOCKET", [cpu.socket for cpu in cpus if cpu.online]),
+            ("NODE", [cpu.node for cpu in cpus if cpu.online]),
+        )
+        if None in values and set(values) != {None}
+    ]
+    if without:
+        raise DescriptionError(f"{kind} without the {without[0]} of some CPUs", _EXTENDED)
+    # Without NUMA nodes, the usual columns lack theirs, or it has no numbers.
+    shown = "NODE" in table[0] or table[0].keys() >= {"SOCKET", "CORE"}
+    return Description(
+        format=kind,
+        cpus=cpus,
+        nodes=tuple(Node(number=node) for node in sorted({cpu.node for cpu in cpus} - {None}))  # type: ignore[type-var, arg-type]
+        if shown
+        else None,
+        caches=caches or None,
+        notes=("NUMA nodes without CPUs aren't shown",) if "NODE" in table[0] else (),
+    )
+
+
+def _cpu(row: Mapping[str, str], kind: str, *, alone: bool) -> CPU:
+    word = row.get("ONLINE", "yes").lower()
+    number = _number(row.get("CPU"))
+    core, socket = _number(row.get("CORE")), _number(row.get("SOCKET"))
+    if number is None:
+        raise DescriptionError(f"{kind} with the CPU {row.get('CPU')!r}", _EXTENDED)
+    if word not in ("yes", "no", "y", "n", "-") and not alone:
+        raise DescriptionError(f"{kind} in a language other than English", _IN_ENGLISH)
+    online = word in ("yes", "y") or (word != "no" and alone and core is not None)
+    return CPU(
+        number=number, node=_number(row.get("NODE")), socket=socket, core=core, online=online
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,5}", text) else None
+
+
+_CACHE = re.compile(r"L([1-9])([DI]?)")
+_TYPES = {"D": "Data", "I": "Instruction", "": "Unified"}
+
+
+def _caches(table: Sequence[Mapping[str, str]]) -> Iterator[Cache]:
+    names = next((name for name in table[0] if _CACHE.match(name)), None)
+    if names is None:
+        return
+    shared: dict[tuple[str, str], list[int]] = {}
+    for row in table:
+        for name, number in zip(names.split(":"), row.get(names, "").split(":"), strict=False):
+            if number.isdecimal() and _CACHE.fullmatch(name):
+                shared.setdefault((name, number), []).append(int(row["CPU"]))
+    for (name, _), cpus in shared.items():
+        found = _CACHE.fullmatch(name)
+        assert found is not None
+        yield Cache(level=int(found[1]), type=_TYPES[found[2]], cpus=tuple(cpus))
+
+
+def _summary(pairs: Sequence[tuple[str, str]]) -> Description:
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    online = _cpus(fields, "On-line CPU(s) list") or _mask(fields, "On-line CPU(s) mask")
+    if online is None:
+        # Kernels without CPU hotplug have no such list.
+        online = CPUSet(range(_number(fields.get("CPU(s)", [""])[0]) or 0))
+    if not online:
+        raise DescriptionError("lscpu without CPUs", _EXTENDED)
+    offline = _cpus(fields, "Off-line CPU(s) list") or _mask(fields, "Off-line CPU(s) mask")
+    nodes = {
+        int(found[1]): _cpus(fields, name) or _mask(fields, name) or CPUSet()
+        for name in fields
+        if (found := re.fullmatch(r"NUMA node([0-9]{1,5}) CPU\(s\)", name))
+    }
+    if not nodes and "NUMA node(s)" in fields:
+        raise DescriptionError("lscpu without the CPUs of its NUMA nodes", _EXTENDED)
+    place = {cpu: node for node, cpus in nodes.items() for cpu in cpus}
+    threads, sockets = _shape(fields, len(online))
+    return Description(
+        format="lscpu",
+        architecture=fields.get("Architecture", [""])[0],
+        cpus=(
+            *(CPU(number=cpu, node=place.get(cpu)) for cpu in online),
+            *(CPU(number=cpu, node=place.get(cpu), online=False) for cpu in offline or ()),
+        ),
+        nodes=tuple(Node(number=node) for node in nodes),
+        threads_per_core=threads,
+        sockets=sockets,
+        l3_count=_l3_count(fields),
+    )
+
+
+def _l3_count(fields: Mapping[str, Sequence[str]]) -> int | None:
+    """The number of L3 caches, which releases since 2.37 show."""
+    text = (fields.get("L3 cache") or fields.get("L3") or [""])[0]
+    found = re.search(r"\(([0-9]{1,4}) instances?\)", text)
+    return int(found[1]) if found else None
+
+
+def _cpus(fields: Mapping[str, Sequence[str]], name: str) -> CPUSet | None:
+    try:
+        return CPUSet.parse(fields[name][0]) if name in fields else None
+    except ListFormatError as error:
+        raise DescriptionError(f"{name}: {error}", _EXTENDED) from None
+
+
+def _mask(fields: Mapping[str, Sequence[str]], name: str) -> CPUSet | None:
+    text = fields.get(name, [""])[0].replace(",", "")
+    if not re.fullmatch(r"(?:0x)?[0-9a-fA-F]{1,2048}", text):
+        return None
+    return CPUSet.from_mask(int(text, 16))
+
+
+def _shape(fields: Mapping[str, Sequence[str]], cpus: int) -> tuple[int | None, int | None]:
+    """The threads per core and the number of sockets, each None if the text doesn't say.
+
+    Machines with several kinds of cores have these fields once for each kind.
+
+    Raises:
+        DescriptionError: the numbers don't fit, because cores have different numbers of threads.
+    """
+
+    def only(name: str) -> int | None:
+        values = fields.get(name, ())
+        return _number(values[0]) if len(set(values)) == 1 else None
+
+    threads, sockets = only("Thread(s) per core"), only("Socket(s)")
+    cores = only("Core(s) per socket")
+    if len(fields.get("Socket(s)", ())) > 1:
+        return threads, None
+    if threads and cores and sockets and threads * cores * sockets != cpus:
+        if threads == 1:
+            return threads, None
+        raise DescriptionError(
+            f"{sockets} sockets of {cores} cores of {threads} threads are not {cpus} CPUs: the"
+            " cores differ",
+            _EXTENDED,
+        )
+    return threads or None, sockets or None

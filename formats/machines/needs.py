@@ -1,0 +1,61 @@
+"""Settings whose effect depends on what a text doesn't say.
+
+With these, an answer would rest on the assumption alone, so there is none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.inputs.errors import DocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numaproof.formats.machines.description import MachineText, Subject
+
+_ALIGNING = frozenset({"restricted", "single-numa-node"})
+
+
+def require_enough(text: MachineText, config: Mapping[str, Any]) -> None:
+    """Checks that a text says what a configuration depends on.
+
+    Raises:
+        DocumentError: it doesn't; the message says how to supply it.
+    """
+    missing = {gap.subject: gap for gap in text.missing}
+    for subject, setting in _needs(config):
+        gap = missing.get(subject)
+        if gap is not None:
+            raise DocumentError(
+                text.file,
+                0,
+                "",
+                f"{setting} depends on {gap.what}, which {text.format} doesn't show",
+                f"add {gap.remedy}, or use a tree" if gap.remedy else "use a tree",
+            )
+
+
+def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Subject, str]]:
+    if config.get("memoryManagerPolicy") == "Static":
+        yield from (
+            ("nodes", "memoryManagerPolicy: Static"),
+            ("memory", "memoryManagerPolicy: Static"),
+        )
+    policy = config.get("topologyManagerPolicy")
+    if policy in _ALIGNING:
+        yield "nodes", f"topologyManagerPolicy: {policy}"
+    for field, option, subject in _OPTIONS:
+        options = config.get(field)
+        if isinstance(options, dict) and options.get(option) == "true":
+            yield subject, f"{field}.{option}"
+
+
+_OPTIONS: tuple[tuple[str, str, Subject], ...] = (
+    ("cpuManagerPolicyOptions", "full-pcpus-only", "threads"),
+    ("cpuManagerPolicyOptions", "distribute-cpus-across-numa", "nodes"),
+    ("cpuManagerPolicyOptions", "align-by-socket", "nodes"),
+    ("cpuManagerPolicyOptions", "prefer-align-cpus-by-uncorecache", "caches"),
+    ("topologyManagerPolicyOptions", "prefer-closest-numa-nodes", "distances"),
+)
+"""Policy options, and what each depends on."""

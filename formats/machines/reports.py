@@ -1,0 +1,163 @@
+"""Reports that contain machines: must-gather and sosreport, as directories or tar files.
+
+They have a tree of ``/sys`` and ``/proc``, or the output of tools, or the log of a kubelet. The
+best source of each machine is used: a tree, then what a kubelet discovered, then the tools that
+say most. Only these files are unpacked, and no links but those between a node and its CPUs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from numaproof import fakesys
+from numaproof.formats.machines.description import MachineText
+from numaproof.inputs import door
+from numaproof.inputs.errors import DocumentError
+from numaproof.inputs.plurals import plural
+from numaproof.protocol.sets import CPUSet, ListFormatError
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.workdir.scratch import scratch_folder
+from numaproof.workdir.trees import FolderTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_TREE = r"sys/devices/system/(?:cpu|node)/|sys/kernel/mm/hugepages/|proc/(?:cpuinfo|meminfo)$"
+_TEXTS = (
+    r"sysinfo\.t(?:ar\.)?gz$",
+    r"(?:machine-?info|discover)[^/]*\.json$",
+    r"[^/]*kubelet[^/]*(?:\.log)?$",
+    r"lstopo[^/]*xml[^/]*$",
+    r"lscpu_-a?e[^/]*$",
+    r"numactl_-(?:-hardware|H)$",
+    r"lscpu(?:\.txt)?$",
+    r"nodes/[^/]+\.ya?ml$",
+)
+"""The names of other sources, the best first."""
+
+_WANTED = re.compile("|".join(rf"(?:^|/)(?:{part})" for part in (_TREE, *_TEXTS)))
+_NODE = re.compile(r"(?:^|/)nodes/([^/]+?)(?:/|\.ya?ml$)")
+_MAX_FILES = 500_000
+_MAX_LISTED = 10
+
+
+class _Source(NamedTuple):
+    """A source of a machine: which machine, how good it is (0 is best), and where it is."""
+
+    machine: str
+    rank: int
+    path: Path
+
+
+def read_report(
+    name: str, read_machine: Callable[[bytes, str], MachineText | None], no_cpu: str
+) -> MachineText | None:
+    """Reads the only machine of a report; None if it has none.
+
+    Args:
+        name: the directory or tar file.
+        read_machine: reads a text, given the name to use in messages.
+        no_cpu: the release's error for a machine without CPUs.
+
+    Raises:
+        DocumentError: the report has several machines, or its only sources are unusable.
+        TreeError: the tar file can't be read.
+    """
+    with _unpack(name) as root:
+        sources = list(_sources(root))
+        machines = sorted({source.machine for source in sources})
+        if len(machines) > 1:
+            some = ", ".join(machines[:_MAX_LISTED])
+            fix = "name the folder of one of them" + ("" if Path(name).is_dir() else ", unpacked")
+            raise DocumentError(name, 0, "", f"{len(machines)} machines: {some}", fix)
+        errors: list[DocumentError] = []
+        for source in sorted(sources, key=lambda source: source.rank):
+            where = source.path.relative_to(root)
+            try:
+                found = _read(source, f"{name}: {where}", read_machine, no_cpu)
+            except DocumentError as error:
+                errors.append(error)
+            else:
+                if found is not None:
+                    notes = found.notes or (f"the machine is that of {where}",)
+                    return replace(found, file=name, notes=notes)
+    if errors:
+        raise errors[0]
+    return None
+
+
+def _read(
+    source: _Source,
+    name: str,
+    read_machine: Callable[[bytes, str], MachineText | None],
+    no_cpu: str,
+) -> MachineText | None:
+    if source.rank == 0:
+        try:
+            machine = discover(FolderTree.root(source.path, name), no_cpu)
+        except DiscoveryError:
+            return None
+        has_cpus = any(node.cores for node in machine.topology or ())
+        return MachineText(file=name, machine=machine) if has_cpus else None
+    if source.rank == 1:
+        return read_report(str(source.path), read_machine, no_cpu)
+    return read_machine(door.read(source.path, name=name), name)
+
+
+@contextmanager
+def _unpack(name: str) -> Iterator[Path]:
+    """Yields a directory with the files of a report, whose nodes have their CPUs."""
+    if Path(name).is_dir():
+        yield Path(name)
+        return
+    with scratch_folder() as root:
+        fakesys.unpack_some(name, root, lambda member: _WANTED.search(member) is not None)
+        for node in root.rglob("sys/devices/system/node/node*"):
+            _link_cpus(node)
+        yield root
+
+
+def _link_cpus(node: Path) -> None:
+    """Links a node to the CPUs of its list, as the kernel does."""
+    try:
+        cpus = CPUSet.parse(door.read_text(node / "cpulist"))
+    except (DocumentError, ListFormatError):
+        return
+    for cpu in cpus:
+        link = node / f"cpu{cpu}"
+        if not link.exists():
+            link.symlink_to(f"../../cpu/cpu{cpu}")
+
+
+def _sources(root: Path) -> Iterator[_Source]:
+    for path in _files(root):
+        place = path.relative_to(root).as_posix()
+        node = _NODE.search(place)
+        machine = node[1] if node else ""
+        if place.endswith("sys/devices/system/cpu/online"):
+            yield _Source(machine, 0, path.parents[4])
+        for rank, form in enumerate(_TEXTS, 1):
+            if re.search(rf"(?:^|/){form}", place):
+                yield _Source(machine, rank, path)
+                break
+
+
+def _files(root: Path) -> Iterator[Path]:
+    count = 0
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        if folder.endswith("sys/devices/system/cpu"):
+            folders.clear()
+        for file in sorted(files):
+            count += 1
+            if count > _MAX_FILES:
+                raise DocumentError(
+                    str(root), 0, "", f"more than {plural(_MAX_FILES, 'file')}", "name a subfolder"
+                )
+            yield Path(folder, file)

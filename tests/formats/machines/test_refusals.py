@@ -1,0 +1,226 @@
+"""Texts that can't be used are refused by their right name, with the way to get a usable one."""
+
+from __future__ import annotations
+
+import pytest
+
+from numaproof.formats.machines import assumptions
+from numaproof.formats.machines.needs import require_enough
+from numaproof.formats.machines.reading import read
+from numaproof.inputs.errors import DocumentError
+
+LSCPU = """\
+Architecture: x86_64
+CPU(s): 8
+On-line CPU(s) list: 0-7
+Thread(s) per core: 2
+Core(s) per socket: 4
+Socket(s): 1
+NUMA node(s): 1
+NUMA node0 CPU(s): 0-7
+"""
+NUMACTL = """\
+available: 2 nodes (0-1)
+node 0 cpus: 0 1
+node 0 size: 100 MB
+node 1 cpus: 2 3
+node 1 size: 100 MB
+node distances:
+node   0   1
+  0:  10  20
+  1:  20  10
+"""
+XML = """\
+<?xml version="1.0"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd" [<!ENTITY a "b">]>
+<topology><object type="Machine" cpuset="0x1"><object type="PU" os_index="0" cpuset="0x1"/></object>
+</topology>
+"""
+
+REFUSED = {
+    "processor\t: 0\nvendor_id\t: GenuineIntel\n": "/proc/cpuinfo",
+    "MemTotal:       16314564 kB\n": "/proc/meminfo",
+    "# dmidecode 3.3\nGetting SMBIOS data from sysfs.\n": "dmidecode",
+    'CPU 0:\n   vendor_id = "GenuineIntel"\n': "the output of cpuid",
+    "policy: default\npreferred node: current\nphyscpubind: 0 1\ncpubind: 0\n": "numactl --show",
+    "No NUMA support available on this system.\n": "kernel without NUMA",
+    "                           node0           node1\nnuma_hit     1 2\n": "numastat",
+    "Machine (24GB total)\n  Package L#0\n": "lstopo's drawing as text",
+    '<?xml version="1.0"?>\n<svg width="1">\n': "a drawing (SVG)",
+    "<capabilities>\n  <host>\n": "libvirt",
+    "node7\n    description: Computer\n  *-core\n": "lshw",
+    "Name:               node7\nRoles:              worker\n": "kubectl describe",
+    "NAME   STATUS   ROLES    AGE   VERSION\n": "kubectl get nodes",
+    "%PDF-1.7\n": "a PDF",
+    "\x7fELF": "a program",
+    # lscpu in other languages
+    "Architektur:         x86_64\nCPU(s):              8\nOnline-CPU(s): 0-7\n": "English",
+    "Architecture :         x86_64\nProcesseur(s) (CPU) : 8\n": "English",
+    "架构\uff1a           x86_64\nCPU 运行模式\uff1a   32-bit\nCPU:             8\n": "English",
+    "CPU NODE SOCKET CORE ONLINE\n0 0 0 0 ja\n1 0 0 1 nein\n": "English",
+    # incomplete or contradictory
+    '{"caches": [{"name": "L1d"}]}': "lscpu --caches",
+    NUMACTL.replace("node 1 cpus: 2 3\n", ""): "2 nodes but has 1 lines `node N cpus`",
+    NUMACTL.replace("2 3", "2 ... 7"): "expected numbers, got '2 ... 7'",
+    NUMACTL.replace("2 3", "1 2"): "in several NUMA nodes",
+    NUMACTL.replace("  1:  20  10\n", ""): "the distances are not those of 2 nodes",
+    LSCPU.replace("Socket(s): 1", "Socket(s): 2"): "the cores differ",
+    LSCPU.replace("node0 CPU(s): 0-7", "node CPU(s)"): "without the CPUs of its NUMA nodes",
+    LSCPU.replace("list: 0-7", "list: 7-0"): "reversed",
+    "CPU NODE SOCKET CORE\nx 0 0 0\n0 0 0 0\n": "with the CPU 'x'",
+    "CPU NODE SOCKET CORE\n0 0 0 0\n1 0 0 -\n": "without the CORE of some CPUs",
+    "CPU NODE SOCKET CORE ONLINE\n0 - - - no\n": "no CPU is online",
+    XML: "defines entities",
+    XML.replace(' [<!ENTITY a "b">]', "").replace("</object>", ""): "not XML: mismatched tag",
+    XML.replace(' [<!ENTITY a "b">]', "").replace('"PU"', '"Core"'): "lstopo without CPUs",
+    XML.replace(' [<!ENTITY a "b">]', "").replace('"0x1"', '"0xz"'): "not hexadecimal",
+    "kind: Node\nstatus: {}\n": "without status.capacity.cpu",
+    "kind: Node\nstatus: {capacity: {cpu: many}}\n": "status.capacity.cpu: quantities must match",
+    "kind: NodeList\nitems: []\n": "0 objects in a list",
+    "kind: List\nitems: [{kind: Node}, {kind: Node}]\n": "2 objects in a list",
+    "kind: NodeResourceTopology\nzones: []\n": "without zones of type Node",
+    "kind: NodeResourceTopology\nzones: [{name: node-0}]\n": "whose zones have no cpu",
+    "kind: NodeResourceTopology\nzones: [\n": "not YAML",
+    "kind: NodeResourceTopology\n"
+    "metadata: {annotations: {node.koordinator.sh/cpu-topology: '{'}}\n": "is not Koordinator's",
+    "kind: Numatopology\nspec: {cpuDetail: {}}\n": "without spec.cpuDetail",
+    "kind: NodeList\nitems: [{kind: Pod}]\n": "an object of kind Pod",
+    "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1000000000 CPUs; expected 1 to 8192",
+    "kind: Node\nstatus: {capacity: {cpu: -1}}\n": "-1 CPUs",
+    "kind: Node\nstatus: {capacity: {cpu: 1, memory: -1Gi}}\n": "describes no machine: ",
+    "kind: Numatopology\nspec: {cpuDetail: {x: {}}}\n": "spec.cpuDetail: ",
+    NUMACTL.replace("2 3", "9999"): "describes no machine: cpus[0].cpus: 9999 is too large",
+    '{"cpus": [], "lscpu": ' + "[" * 500 + "]" * 500 + "}": "without CPUs",
+    '{"lscpu": ' + '[{"children": ' * 400 + "[]" + "}]" * 400 + "}": "",
+    '{"num_cores": 1, "topology": []}': "a MachineInfo without CPUs",
+    '{"num_cores": "x", "topology": []}': "a MachineInfo: Expected `int`",
+    '{"num_cores": 2, "topology": [{"node_id": 0, "cores": [{"core_id": 0, "thread_ids": [1, 1]}]}]'
+    "}": "a CPU that occurs twice",
+    "Machine: {NumCores:4 MachineID:x Topology:[{Id:0 Memory:1 Cores:[{Id": "cut off",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: REFUSED[text])
+def test_a_text_is_refused_by_its_right_name(text: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read(text.encode("utf-8", "surrogateescape"), "file")
+    assert REFUSED[text] in str(caught.value)
+    assert str(caught.value).startswith("file")
+
+
+@pytest.mark.parametrize(
+    "magic", [b"\x89PNG\r\n", b"\xff\xd8\xff\xe0", b"\x1f\x8b\x08", b"PK\x03\x04"]
+)
+def test_binary_files_are_refused(magic: bytes) -> None:
+    with pytest.raises(DocumentError):
+        read(magic + bytes(20), "file")
+
+
+@pytest.mark.parametrize("text", ["", "name: mine\ntopology: {}\n", "kind: Pod\n", "{", "[1]"])
+def test_other_texts_are_left_to_other_readers(text: str) -> None:
+    assert read(text.encode(), "file") is None
+
+
+def test_assumptions_fill_gaps() -> None:
+    node = b"kind: Node\nstatus: {capacity: {cpu: 8}}\n"
+    pairs = ["memory=8Gi", "nodes=2", "sockets=1", "threads-per-core=2", "siblings=adjacent"]
+    pairs += ["cores-per-l3=1", "hugepages-2Mi=4"]
+    text = read(node, "file", map(assumptions.parse, pairs))
+    assert text is not None
+    assert {gap.subject for gap in text.missing} == {"numbers", "distances"}
+    nodes = text.machine.topology or ()
+    assert [[core.thread_ids for core in one.cores or ()] for one in nodes] == [
+        [(0, 1), (2, 3)],
+        [(4, 5), (6, 7)],
+    ]
+    assert [one.memory for one in nodes] == [4 << 30, 4 << 30]
+    assert all(one.hugepages and one.hugepages[0].num_pages == 2 for one in nodes)
+    assert all(core.uncore_caches for one in nodes for core in one.cores or ())
+    assert text.machine.num_sockets == 1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (["nodes=2"], "--assume nodes has no effect: lscpu doesn't need it"),
+        (["memory=1Gi", "memory=2Gi"], "--assume memory is given twice"),
+        (["siblings=adjacent", "hugepages-1Gi=1"], ""),
+    ],
+)
+def test_assumptions_that_have_no_effect_are_refused(pairs: list[str], message: str) -> None:
+    pairs_read = [assumptions.parse(one) for one in pairs]
+    if not message:
+        assert read(LSCPU.encode(), "file", pairs_read) is not None
+        return
+    with pytest.raises(DocumentError, match="--assume") as caught:
+        read(LSCPU.encode(), "file", pairs_read)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("color=red", "'color' is not one of memory, nodes"),
+        ("nodes=0", "nodes: expected a number from 1"),
+        ("memory=big", "memory: expected a size"),
+        ("siblings=far", "siblings: expected apart or adjacent"),
+        ("hugepages-2Mi=x", "hugepages-2Mi: expected a number of pages"),
+    ],
+)
+def test_wrong_assumptions_name_the_key(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        assumptions.parse(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "config", "message"),
+    [
+        (
+            LSCPU,
+            {"memoryManagerPolicy": "Static"},
+            "the memory, which lscpu doesn't show (add --assume",
+        ),
+        (
+            "kind: Node\nstatus: {capacity: {cpu: 8}}",
+            {"topologyManagerPolicy": "restricted"},
+            "nodes=N",
+        ),
+        (
+            NUMACTL,
+            {"cpuManagerPolicyOptions": {"prefer-align-cpus-by-uncorecache": "true"}},
+            "cores-per-l3",
+        ),
+        (NUMACTL, {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}, "threads-per-core"),
+        (
+            NUMACTL.partition("node distances")[0],
+            {"topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"}},
+            "use a tree",
+        ),
+    ],
+)
+def test_a_configuration_that_depends_on_a_gap_is_refused(
+    content: str, config: dict[str, object], message: str
+) -> None:
+    text = read(content.encode(), "file")
+    assert text is not None
+    require_enough(text, {})
+    with pytest.raises(DocumentError) as caught:
+        require_enough(text, config)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (["threads-per-core=3"], "8 CPUs don't form cores of 3 threads"),
+        (["nodes=3"], "can't be divided into 3 NUMA nodes"),
+        (["nodes=2", "sockets=3"], "3 sockets don't fit 2 NUMA nodes"),
+        (["sockets=3"], "can't be divided into 3 sockets"),
+    ],
+)
+def test_assumptions_that_do_not_fit_are_refused(pairs: list[str], message: str) -> None:
+    node = b"kind: Node\nstatus: {capacity: {cpu: 8}}\n"
+    with pytest.raises(DocumentError) as caught:
+        read(node, "file", [assumptions.parse(one) for one in pairs])
+    assert message in str(caught.value)

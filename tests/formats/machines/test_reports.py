@@ -1,0 +1,118 @@
+"""A report's machine is read from its best source, whether the report is packed or not."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof import fakesys
+from numaproof.formats.machines import reports
+from numaproof.formats.machines.reading import read
+from numaproof.inputs.errors import DocumentError
+from numaproof.reference.cadvisor.discovery import NO_CPU, discover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.formats.machines.description import MachineText
+
+NODE = "kind: Node\nmetadata: {name: NAME}\nstatus: {capacity: {cpu: 8, memory: 16Gi}}\n"
+NUMACTL = "available: 1 nodes (0)\nnode 0 cpus: 0 1\nnode 0 size: 100 MB\n"
+
+
+def read_report(path: Path) -> MachineText | None:
+    return reports.read_report(str(path), read, NO_CPU)
+
+
+@pytest.fixture
+def machine_tree() -> fakesys.Tree:
+    return fakesys.build_tree(fakesys.load_profile("memoryless-node"))
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def pack(folder: Path, suffix: str) -> Path:
+    file = folder.with_name(f"{folder.name}{suffix}")
+    subprocess.run(["tar", "-caf", file, folder.name], check=True, cwd=folder.parent)
+    return file
+
+
+@pytest.mark.commands
+@pytest.mark.parametrize("suffix", ["", ".tar", ".tgz", ".tar.xz"])
+def test_a_tree_in_a_sosreport_is_best(
+    suffix: str, tmp_path: Path, machine_tree: fakesys.Tree
+) -> None:
+    report = tmp_path / "sos" / "sosreport-node7"
+    fakesys.write_directory(machine_tree, report)
+    write(report / "sos_commands/numa/numactl_--hardware", NUMACTL)
+    (report / "evil").symlink_to("/etc/passwd")
+    found = read_report(pack(report.parent, suffix) if suffix else report)
+    assert found is not None
+    assert found.machine == discover(fakesys.TreePath.root(machine_tree))
+    assert found.notes[0].startswith("the machine is that of")
+
+
+def test_without_a_tree_the_tool_that_says_most_is_best(tmp_path: Path) -> None:
+    write(tmp_path / "sos_commands/numa/numactl_--hardware", NUMACTL)
+    write(tmp_path / "sos_commands/processor/lscpu", "Architecture: x86_64\nCPU(s): 4\n")
+    write(tmp_path / "sos_commands/processor/lscpu_-ae", "broken")
+    write(tmp_path / "proc/cpuinfo", "processor : 0\n")
+    write(tmp_path / "sys/devices/system/cpu/online", "0-1\n")
+    found = read_report(tmp_path)
+    assert found is not None
+    assert (found.format, found.machine.num_cores) == ("numactl --hardware", 2)
+
+
+@pytest.mark.commands
+def test_a_must_gather_has_archives_and_nodes(tmp_path: Path, machine_tree: fakesys.Tree) -> None:
+    fakesys.write_directory(machine_tree, tmp_path / "tree")
+    gathered = tmp_path / "must-gather"
+    write(gathered / "x/cluster-scoped-resources/core/nodes/w1.yaml", NODE)
+    assert read_report(gathered) is not None
+    archive = pack(tmp_path / "tree", ".tgz")
+    (gathered / "x/nodes/w1").mkdir(parents=True)
+    archive.rename(gathered / "x/nodes/w1/sysinfo.tgz")
+    found = read_report(gathered)
+    assert found is not None
+    assert found.machine == discover(fakesys.TreePath.root(machine_tree))
+    write(gathered / "x/cluster-scoped-resources/core/nodes/w2.yaml", NODE)
+    with pytest.raises(DocumentError, match="2 machines: w1, w2"):
+        read_report(gathered)
+    assert read_report(gathered / "x/nodes/w1") is not None
+
+
+def test_a_report_without_a_machine_has_none(tmp_path: Path) -> None:
+    assert read_report(tmp_path) is None
+    write(tmp_path / "lscpu", "Architektur: x86_64\nCPU(s): 8\n")
+    with pytest.raises(DocumentError, match="English"):
+        read_report(tmp_path)
+
+
+def test_reports_of_any_size_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "_MAX_FILES", 1)
+    write(tmp_path / "a", "")
+    write(tmp_path / "b", "")
+    with pytest.raises(DocumentError, match="more than 1 file"):
+        read_report(tmp_path)
+
+
+@pytest.mark.commands
+def test_archives_with_too_much_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "r/lscpu", "x" * 100)
+    write(tmp_path / "r/notes", "x" * 100)
+    archive = pack(tmp_path / "r", ".tar.gz")
+    fakesys.unpack_some(archive, tmp_path / "out", lambda name: name.endswith("lscpu"))
+    assert [one.name for one in (tmp_path / "out/r").iterdir()] == ["lscpu"]
+    monkeypatch.setattr("numaproof.fakesys.archive.MAX_TOTAL", 99)
+    with pytest.raises(fakesys.TreeError, match="more than 99 bytes"):
+        fakesys.unpack_some(archive, tmp_path / "out", lambda _: True)
+    monkeypatch.setattr("numaproof.fakesys.archive.MAX_REPORT_TOTAL", 99)
+    with pytest.raises(fakesys.TreeError, match="larger than any report"):
+        fakesys.unpack_some(archive, tmp_path / "out", lambda _: True)
