@@ -59,12 +59,14 @@ def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFiel
 
 def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
     """Returns the configuration with consistent memory reservations and without huge pages."""
-    nodes = sorted(node.node_id for node in machine.topology or ())
+    room = {node.node_id: node.memory for node in machine.topology or ()}
+    nodes = sorted(room)
     amounts = {nodes[0] if nodes else 0: 100 << 20}
     for entry in config.get("reservedMemory") or []:
         named, limits = (entry or {}).get("numaNode") or 0, (entry or {}).get("limits") or {}
         if named in nodes and limits.get("memory") is not None:
-            amounts[named] = max(quantity.value(limits["memory"]), 1 << 20)
+            amount = max(quantity.value(limits["memory"]), 1 << 20)
+            amounts[named] = amount if amount <= room[named] else 1 << 20
     kept = [{"numaNode": node, "limits": {"memory": str(size)}} for node, size in amounts.items()]
     without = {**config, "reservedMemory": kept, "evictionHard": {"nodefs.available": "10%"}}
     for name in ("kubeReserved", "systemReserved"):
