@@ -85,6 +85,7 @@ class BoundPod:
         refusal: why the kubelet rejected it; None if it did not.
         affinity: by container, the hint that the Topology Manager chose.
         is_admitted: whether the kubelet has admitted it.
+        is_answered: whether an `admit` has been answered since the kubelet started.
         is_initialized: whether its init containers end as soon as they run. Until then they run
             on, so that the pod keeps what it was admitted with.
         completions: the containers that have ended by themselves, for good.
@@ -95,6 +96,7 @@ class BoundPod:
     refusal: messages.AdmissionRefused | None = None
     affinity: dict[str, messages.Hint] = field(default_factory=dict)
     is_admitted: bool = False
+    is_answered: bool = False
     is_initialized: bool = False
     completions: set[str] = field(default_factory=set)
     victims: list[str] = field(default_factory=list)
@@ -437,6 +439,9 @@ class Driver:
                 await self._forget(uid)
             pod = self._bind(args.pod)
             await self._decided(pod)
+        elif pod.is_answered:
+            return messages.Unsupported("admit a pod again: a kubelet admits it once after a start")
+        pod.is_answered = True
         if pod.refusal is None:
             if "quota" in self._tell:
                 self._initialize(pod)

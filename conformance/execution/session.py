@@ -300,6 +300,8 @@ class Session:
     def admit(self, pod: messages.Pod) -> messages.Answer:
         """Admits a pod, which stays on the node unless it is refused or unsupported.
 
+        If a running pod can't be admitted again, it runs on.
+
         If a pod on the node is admitted again, its ended containers remain ended. Pods preempted
         by it leave the node.
         """
@@ -314,8 +316,9 @@ class Session:
                 self.pods.pop(one.uid, None)
                 self.ended_containers.pop(one.uid, None)
                 self.running_pods.discard(one.uid)
-        else:
+        elif not (isinstance(answer, messages.Unsupported) and uid in self.running_pods):
             self.pods.pop(uid, None)
+            self.running_pods.discard(uid)
         return answer
 
     def resize(self, pod: messages.Pod) -> messages.Answer:

@@ -202,6 +202,7 @@ def test_a_restart_keeps_what_pods_have(node: Node) -> None:
     assert after.pods == {"uid-stays": before}
     assert after.shared == CPUSet.parse("0-7") - before["app"].exclusive
     assert node.admit(stays) == messages.Admitted(before)
+    assert isinstance(node.admit(stays), messages.Unsupported)
 
 
 def test_running_pods_survive_a_restart_of_the_kubelet(node: Node) -> None:
