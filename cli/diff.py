@@ -18,7 +18,6 @@ from numaproof.cli.harness import host_of, out_options, run_harness
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import FINDINGS, out_option
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
-from numaproof.conformance.execution import kubelet_command
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 
@@ -227,6 +226,8 @@ class _Sides:
             f"{one.name} {one.version} claims {', '.join(one.kubernetes)}"
             for one in (left, right.hello)
         )
+        from numaproof.conformance.execution import kubelet_command
+
         fix = "compare programs of the same release"
         if all(map(kubelet_command.options, map(shlex.split, (*self.left, *self.right)))):
             fix = f"to check both as one release, add --kubernetes {right.kubernetes}"
@@ -237,6 +238,8 @@ def _program_options(
     program: str, kubelet: str, commands: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     """Yields the options for one side's programs, which may be kubelets."""
+    from numaproof.conformance.execution import kubelet_command
+
     for command in commands:
         words = kubelet_command.options(shlex.split(command))
         yield (kubelet, words[1]) if words else (program, command)

@@ -37,10 +37,10 @@ def run() -> None:
 
 def _keep_caches_together() -> None:
     """Moves Hypothesis's cache from the working directory to the other caches."""
-    from numaproof.workdir import cache
+    from numaproof.workdir.folders import cache_folder
 
     with suppress(RuntimeError):  # there is no home
-        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache.folder() / "hypothesis"))
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_folder() / "hypothesis"))
 
 
 def _report_bug(error: Exception) -> None:

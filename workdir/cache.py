@@ -8,7 +8,6 @@ that produced it.
 from __future__ import annotations
 
 import hashlib
-import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.workdir import output_files
+from numaproof.workdir.folders import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,14 +61,5 @@ def write(name: str, key: bytes, value: Any) -> None:
         output_files.write_file(_file(name), key + msgspec.msgpack.encode(value))
 
 
-def folder() -> Path:
-    """Returns the folder of all caches.
-
-    Raises:
-        RuntimeError: the user has no home.
-    """
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "numaproof"
-
-
 def _file(name: str) -> Path:
-    return folder() / f"{name}.msgpack"
+    return cache_folder() / f"{name}.msgpack"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numaproof.formats.machines.description import MachineText, Subject
 
-_ALIGNING = frozenset({"restricted", "single-numa-node"})
+_ALIGNING = ("restricted", "single-numa-node")
 
 
 def require_enough(text: MachineText, config: Mapping[str, Any]) -> None:

@@ -189,7 +189,7 @@ def test_an_interrupt_outside_a_run_exits_with_3(
     def interrupt(*_: object) -> None:
         entry._interrupt(15, None)
 
-    monkeypatch.setattr("numaproof.cli.profiles.load_machine", interrupt)
+    monkeypatch.setattr("numaproof.cli.profiles.read_machine", interrupt)
     ended = command("profile", "show", "laptop-4c8t")
     assert ended.code == 3
     assert "interrupted" in ended.err
