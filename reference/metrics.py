@@ -25,15 +25,14 @@ COUNTERS = frozenset(
 
 
 def keep_known(metrics: Mapping[str, int], names: Collection[str]) -> dict[str, int]:
-    """Returns the metrics that a release has.
+    """Returns the metrics that a release has, sorted by name.
 
     Args:
         metrics: metrics by name.
         names: the names of those without labels, which are zero by default, and beginnings such as
             ``name{`` of those with labels, which are left out if they are zero.
     """
-    found = {name: metrics.get(name, 0) for name in names if "{" not in name}
     labelled = tuple(name for name in names if "{" in name)
-    return found | {
-        name: value for name, value in metrics.items() if value and name.startswith(labelled)
-    }
+    found = {name: metrics.get(name, 0) for name in names if "{" not in name}
+    found |= {name: value for name, value in metrics.items() if value and name.startswith(labelled)}
+    return dict(sorted(found.items()))
