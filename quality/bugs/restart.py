@@ -256,5 +256,5 @@ def running_pods_are_admitted_in_reverse(rule: Any, self: StartedNode) -> Any:
     return rule()
 
 
-@seeds("NODE-RESTART-005").replace(StartedNode, "resume", lambda self, running: None)
+@seeds("NODE-RESTART-003").replace(StartedNode, "resume", lambda self, running: None)
 def running_pods_are_not_admitted_again() -> None: ...

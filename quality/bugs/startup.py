@@ -418,6 +418,6 @@ def policy_none_reads_reserved_memory(rule: Any, config: Config, machine: Machin
 # The effective configuration
 
 
-@seeds("CPU-RECONCILE-003", "CPU-RECONCILE-010").around(configuration.Config, "in_force")
+@seeds("CPU-RECONCILE-003").around(configuration.Config, "in_force")
 def defaults_are_reported_as_the_effective_configuration(rule: Any, self: Any) -> Any:
     return rule() | {"cpuManagerPolicy": "none", "cpuManagerReconcilePeriod": "10s"}
