@@ -218,7 +218,8 @@ class StartedNode:
         releases nothing. `running` has the names of the containers that run, by pod uid; all other
         containers of these pods have ended.
 
-        Requirements: NODE-END-001, NODE-RESTART-003, NODE-RESTART-004, NODE-RESTART-005.
+        Requirements: NODE-END-001, NODE-END-002, NODE-RESTART-003, NODE-RESTART-004,
+        NODE-RESTART-005, NODE-RESTART-006.
         """
         self.device_manager.resume(running)
         for pod in self.pods.values():
@@ -276,7 +277,8 @@ class StartedNode:
             PodError: the pod isn't on the node, or the resize changes its containers.
             UnsupportedError: the node doesn't resize pods, or not this one.
 
-        Requirements: NODE-RESIZE-006.
+        Requirements: NODE-RESIZE-001, NODE-RESIZE-002, NODE-RESIZE-003, NODE-RESIZE-004,
+        NODE-RESIZE-005, NODE-RESIZE-006.
         """
         target = self.read_pod(args.pod)
         allocated = self.pods.get(target.uid)
@@ -372,7 +374,7 @@ class StartedNode:
     def end(self, args: messages.EndArgs) -> messages.Done:
         """Lets a container end by itself; a pod whose app containers have all ended leaves.
 
-        Requirements: NODE-END-002.
+        Requirements: NODE-END-001, NODE-END-002.
         """
         pod = self.pods.get(args.uid)
         if pod is None:
@@ -391,7 +393,7 @@ class StartedNode:
         Its pod keeps everything else, because the pod may need it again. The memory would be
         released when the next container starts.
 
-        Requirements: NODE-END-001.
+        Requirements: CPU-RECONCILE-001, NODE-END-001, NODE-END-002.
         """
         self.ended_containers.add((pod.uid, container.name))
         self.runtime_cpus.pop((pod.uid, container.name), None)
@@ -401,7 +403,8 @@ class StartedNode:
     def drop(self, uid: str) -> None:
         """Forgets a pod; its resources are released along with other stale state.
 
-        Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-REFUSED-001.
+        Requirements: CPU-RECONCILE-001, CPU-REMOVE-004, NODE-ALLOC-014, NODE-ALLOC-015,
+        NODE-METRIC-006, NODE-REFUSED-001.
         """
         self.pods.pop(uid, None)
         self.awaited_pods.discard(uid)

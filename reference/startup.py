@@ -67,7 +67,8 @@ def start(
         UnsupportedError: the configuration uses something that the reference does not support.
 
     Requirements: CPU-ERROR-007, CPU-GATE-014, CPU-RECONCILE-010, CPU-RESTART-004, CPU-RESTART-005,
-    DISCOVERY-026, NODE-RESTART-001, NODE-RESTART-002, TOPO-ORDER-001.
+    DISCOVERY-026, NODE-ALLOC-001, NODE-ALLOC-016, NODE-RESTART-001, NODE-RESTART-002,
+    NODE-RESTART-003, NODE-RESTART-004, TOPO-ORDER-001.
     """
     config = _configuration(args.config, release, args.flags)
     release = release.under(config.gates)

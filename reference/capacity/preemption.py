@@ -109,7 +109,7 @@ def is_critical(pod: Pod) -> bool:
 def may_preempt(pod: Pod, other: Pod) -> bool:
     """Whether a critical pod may evict another: one that is not critical, or less so.
 
-    Requirements: NODE-ALLOC-011.
+    Requirements: NODE-ALLOC-009, NODE-ALLOC-010, NODE-ALLOC-011.
     """
     if not is_critical(other):
         return True

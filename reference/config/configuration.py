@@ -111,8 +111,8 @@ def load(
         ConfigError: a value has the wrong type, or the kubelet's validation rejects it.
 
     Requirements: CPU-CONFIG-008, CPU-CONFIG-020, CPU-GATE-011, CPU-GATE-014, CPU-HINT-014,
-    CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002, TOPO-ERROR-009, TOPO-POLICY-001,
-    TOPO-SCOPE-001.
+    CPU-NONE-001, CPU-RESERVE-015, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002, TOPO-ERROR-009,
+    TOPO-POLICY-001, TOPO-SCOPE-001.
     """
     if "featureGates" in flags:
         _check_gates(flags, enabled_gates)

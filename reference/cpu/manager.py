@@ -54,7 +54,8 @@ class CPUManager(ContainerManager[CPUState, StaticCPUPolicy]):
     def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         """Allocates the container's CPUs, and counts which allocations are aligned.
 
-        Requirements: NODE-METRIC-007.
+        Requirements: CPU-STATIC-001, NODE-METRIC-001, NODE-METRIC-002, NODE-METRIC-003,
+        NODE-METRIC-004, NODE-METRIC-005, NODE-METRIC-006, NODE-METRIC-007.
         """
         if self.policy is None or not pod.exclusive_cpus(container):
             super().allocate(pod, container, affinity)
