@@ -560,6 +560,9 @@ class Driver:
             return messages.Unsupported("a resize of a pod with pod-level resources")
         self._initialize(pod)
         await self._until(lambda: self._runs(pod), f"started the containers of {uid}")
+        if pods.has_init_containers(pod.manifest):
+            # Withdrawing an accepted one makes kubelets panic.
+            return messages.Unsupported("a resize of a pod with init containers")
         before = self._read(pod)
         with self._state.unusable_pod_folder(uid):
             self._store.put("pods", pods.with_resources_of(before, pods.bind(args.pod, 0)))
@@ -567,9 +570,6 @@ class Driver:
                 lambda: self._has_allocated(pod) or self._pending_resize(pod), f"resized pod {uid}"
             )
             refusal = self._pending_resize(pod)
-            if refusal is None and pods.has_init_containers(pod.manifest):
-                await self._withdraw(pod, before)
-                return messages.Unsupported("a resize of a pod with init containers")
             if refusal is None:
                 lost = self._runtime.lose(uid)
                 await self._until(

@@ -159,6 +159,7 @@ def real_kubelet() -> Path:
 def test_units_of_a_campaign_are_short_and_its_build_is_named(
     command: Run, real_kubelet: Path
 ) -> None:
+    pytest.importorskip("distributed", reason="needs the extra campaign")
     one = ("--machine", "laptop-4c8t", "--select", "example-guaranteed-integer-is-exclusive")
     code, _, _ = command("campaign", "--kubelet", real_kubelet, *one, "--no-seeds")
     assert code == 0
