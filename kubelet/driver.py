@@ -154,6 +154,11 @@ class Driver:
         self._check_node = False
         self._victims: list[str] = []
 
+    @property
+    def _version(self) -> str:
+        """The kubelet's minor release, such as ``1.37``."""
+        return "{}.{}".format(*self._release)
+
     async def open(self) -> None:
         """Starts the API server and the runtime."""
         await self._api.start()
@@ -286,8 +291,7 @@ class Driver:
         self._api.room = DISKS if args.check_node else ROOM
         self._earlier_probes = self._probes
         self._scope = str(args.config.get("topologyManagerScope") or "container")
-        version = "{}.{}".format(*self._release)
-        self._level_rules = pods.level_rules(args.config, args.flags, version)
+        self._level_rules = pods.level_rules(args.config, args.flags, self._version)
         for pod in args.pods:
             if pod["metadata"]["uid"] not in self._pods:
                 self._bind(pod)
@@ -905,7 +909,7 @@ class Driver:
         the metrics are up to date.
         """
         await self._probe()
-        known = release("{}.{}".format(*self._release))
+        known = release(self._version)
         found = await self._answer_of(metrics.read(known.metrics))
         return metrics.without_probes(found, self._probes - self._earlier_probes, self._scope)
 

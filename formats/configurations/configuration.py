@@ -212,6 +212,37 @@ def find_path(document: Document, product: str, *paths: PathTuple) -> PathTuple:
     raise nothing(document, product, *paths)
 
 
+def cluster_api_flags(
+    document: Document,
+    below: PathTuple,
+    read: Callable[[Document, PathTuple], Iterable[Flag]],
+    *,
+    adds_defaults: str,
+) -> Configuration:
+    """Returns the flags in a Cluster API object, or in a template of such objects.
+
+    Args:
+        document: the object.
+        below: where the flags are below the ``spec`` of the object or of the template.
+        read: reads the flags at a path.
+        adds_defaults: the product that adds defaults.
+
+    Raises:
+        DocumentError: it has no flags, or they are invalid.
+    """
+    product = f"an {document.data.get('kind')}"
+    paths = [(*at, *below) for at in (("spec", "template", "spec"), ("spec",))]
+    path = find_path(document, product, *paths)
+    return Configuration(
+        product,
+        dotted_path(path),
+        MergedDocument(document, {}),
+        tuple(read(document, path)),
+        name_of(document),
+        adds_defaults=adds_defaults,
+    )
+
+
 def nothing(document: Document, product: str, *paths: PathTuple) -> DocumentError:
     """Returns the error for a document without any of the settings that its format can have.
 

@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING
 
 from numaproof.formats.configurations.configuration import (
     Configuration,
+    Flag,
     Format,
+    cluster_api_flags,
     find_path,
     items_at,
     listed_flags,
     mapped_flags,
     mapping_below,
-    name_of,
     nothing,
 )
-from numaproof.inputs.documents import Document, MergedDocument, dotted_path, value_at
+from numaproof.inputs.documents import Document, dotted_path, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numaproof.inputs.documents import PathTuple
 
 
 _NODE_CONFIG = "an EKS NodeConfig"
@@ -67,14 +70,10 @@ _ARGS = "kubeletExtraArgs"
 
 
 def _read_cluster_api(document: Document, _: str) -> Iterator[Configuration]:
-    product = f"an {document.data.get('kind')}"
-    paths = (("spec", "template", "spec", _ARGS), ("spec", _ARGS))
-    path = find_path(document, product, *paths)
-    flags = tuple(mapped_flags(mapping_below(document, path)))
-    fields = MergedDocument(document, {})
-    yield Configuration(
-        product, dotted_path(path), fields, flags, name_of(document), adds_defaults="EKS"
-    )
+    def read(document: Document, path: PathTuple) -> Iterator[Flag]:
+        return mapped_flags(mapping_below(document, path))
+
+    yield cluster_api_flags(document, (_ARGS,), read, adds_defaults="EKS")
 
 
 FORMATS = (

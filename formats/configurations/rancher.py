@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from numaproof.formats.configurations.configuration import (
     Configuration,
+    Flag,
     Format,
+    cluster_api_flags,
     find_path,
     items_at,
     listed_flags,
     mapped_flags,
     mapping_below,
-    name_of,
     nothing,
 )
 from numaproof.inputs.documents import Document, MergedDocument, PathTuple, dotted_path, value_at
@@ -100,14 +101,10 @@ _AGENT_ARGS = ("agentConfig", "kubelet", "extraArgs")
 
 
 def _read_cluster_api(document: Document, _: str) -> Iterator[Configuration]:
-    product = f"an {document.data.get('kind')}"
-    paths = [(*at, *_AGENT_ARGS) for at in (("spec", "template", "spec"), ("spec",))]
-    path = find_path(document, product, *paths)
-    flags = tuple(listed_flags(document.below(path)))
-    fields = MergedDocument(document, {})
-    yield Configuration(
-        product, dotted_path(path), fields, flags, name_of(document), adds_defaults="RKE2"
-    )
+    def read(document: Document, path: PathTuple) -> Iterator[Flag]:
+        return listed_flags(document.below(path))
+
+    yield cluster_api_flags(document, _AGENT_ARGS, read, adds_defaults="RKE2")
 
 
 FORMATS = (

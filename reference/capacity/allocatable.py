@@ -111,10 +111,10 @@ def of_node(config: Config, machine: MachineInfo, cpu_reservation: Fraction) -> 
 
 
 def excess(config: Config, machine: MachineInfo, cpu_reservation: Fraction) -> str:
-    """Returns why a kubelet can't reserve what it is told to, or an empty text.
+    """Returns the kubelet's error if more is reserved than the machine has, or an empty string.
 
-    `cpu_reservation` is the total CPU reservation. The text is the kubelet's, apart from the form
-    of the quantities.
+    `cpu_reservation` is the total CPU reservation. The quantities in the error are canonical; the
+    kubelet prints their fields instead.
 
     Requirements: NODE-ALLOC-016.
     """
