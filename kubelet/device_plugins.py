@@ -8,8 +8,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import grpc
+from msgspec.structs import replace
 
-from numaproof.kubelet import sockets
+from numaproof.kubelet import device_access, sockets
 from numaproof.kubelet.calls import CallError, Calls
 from numaproof.kubelet.protobuf import Message, Schema
 from numaproof.protocol.messages import PLUGIN_FAILURE
@@ -24,12 +25,7 @@ SCHEMA = Schema((resources.files(__package__) / "device_plugin.proto").read_text
 
 KUBELET_SOCKET = "kubelet.sock"
 _VERSION = "v1beta1"
-_OPTIONS: Message = {"get_preferred_allocation_available": True}
-
-
-def device_file(resource: str, name: str) -> str:
-    """The path of a device's file, inside and outside of a container."""
-    return f"/dev/{resource}/{name}"
+_OPTIONS: Message = {"get_preferred_allocation_available": True, "pre_start_required": True}
 
 
 @dataclass
@@ -40,11 +36,16 @@ class DevicePlugin:
         folder: the kubelet's folder for the sockets of device plugins.
         endpoint: the name of the plugin's own socket.
         report: the resource and its devices.
+
+    Attributes:
+        prepared: the files of the devices that the kubelet has announced before it created a
+            container.
     """
 
     folder: Path
     endpoint: str
     report: DeviceResource
+    prepared: set[str] = field(default_factory=set)
     _change: asyncio.Event = field(default_factory=asyncio.Event)
     _server: grpc.aio.Server | None = None
 
@@ -78,6 +79,15 @@ class DevicePlugin:
         """Reports a new list of devices."""
         self.report = report
         self._change.set()
+
+    def leaves(self, report: DeviceResource) -> bool:
+        """Whether a report is what a kubelet concludes from the end of the plugin.
+
+        That is so if all devices have become unhealthy, and nothing else has changed.
+        """
+        return any(one.healthy for one in self.report.ids) and report == replace(
+            self.report, ids=tuple(replace(one, healthy=False) for one in self.report.ids)
+        )
 
     def healthy(self) -> Iterator[tuple[str, str, int | None]]:
         """The resource, the device and each node of every healthy device; None if unknown.
@@ -117,7 +127,7 @@ class DevicePlugin:
         return chosen + ranked[: max(0, request.get("allocation_size", 0) - len(chosen))]
 
     def allocate(self, request: Message) -> Message:
-        """The files in `/dev` of the allocated devices, which the runtime must get.
+        """How containers get to the allocated devices, which the runtime must be told.
 
         Raises:
             CallError: the plugin fails to allocate.
@@ -126,18 +136,19 @@ class DevicePlugin:
             raise CallError(PLUGIN_FAILURE)
         return {
             "container_responses": [
-                {"devices": [self._spec(name) for name in one["devices_ids"]]}
+                device_access.response(self._files(one))
                 for one in request.get("container_requests", [])
             ]
         }
 
-    def _spec(self, name: str) -> Message:
-        path = device_file(self.report.resource, name)
-        return {"container_path": path, "host_path": path, "permissions": "rw"}
-
-    def pre_start(self, _: Message) -> Message:
-        """Nothing to do before a container starts."""
+    def pre_start(self, request: Message) -> Message:
+        """Notes the devices of a container that is about to be created."""
+        self.prepared.update(self._files(request))
         return {}
+
+    def _files(self, request: Message) -> Iterator[str]:
+        for name in request.get("devices_ids", []):
+            yield device_access.device_file(self.report.resource, name)
 
 
 _CALLS = {
@@ -148,7 +159,7 @@ _CALLS = {
         "PreferredAllocationResponse",
     ),
     "Allocate": ("allocate", "AllocateRequest", "AllocateResponse"),
-    "PreStartContainer": ("pre_start", "Empty", "Empty"),
+    "PreStartContainer": ("pre_start", "PreStartContainerRequest", "Empty"),
 }
 """By its name: the method that answers a call, and the kinds of its request and response."""
 

@@ -20,11 +20,11 @@ from msgspec.structs import replace
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.formats.machines import kubelet_log
 from numaproof.kubelet import (
-    cpusets,
     last_words,
     metrics,
     pod_resources,
     pods,
+    runtime_check,
     settings,
 )
 from numaproof.kubelet.api_server import DISKS, ROOM, ApiServer, Store
@@ -53,6 +53,7 @@ _SLOW = 10.0
 
 _FIRST_SYNC = "Pod is being synced for the first time"
 _DEVICES_PROCESSED = "Processed device updates for resource"
+_PLUGIN_LEFT = "Mark all resources Unhealthy for resource"
 _SYNCED = "Processing pod event done"
 _WORKER_ENDED = "Pod has been terminated and is no longer known"
 _REMOVED = "SyncLoop REMOVE"
@@ -137,9 +138,11 @@ class Driver:
         self._earlier_probes = 0
         self._scope = ""
         self._plugins: dict[str, DevicePlugin] = {}
+        self._plugin_count = 0
         self._has_devices = False
         self._machine_line = ""
-        self._device_updates: Counter[str] = Counter()
+        self._departed: set[str] = set()
+        self._device_updates: Counter[tuple[str, str]] = Counter()
         self._passes: Counter[str] = Counter()
         self._last_cpusets: dict[tuple[str, str], str] = {}
         self._seen_requests = 0
@@ -193,8 +196,9 @@ class Driver:
                 self._note_affinity(values)
             case message if message in _OF_WORKERS or message.startswith(_WORKER_ENDED):
                 self._note_worker(message, values)
-            case message if message == _DEVICES_PROCESSED:
-                self._device_updates[values.get("resourceName", values.get("resource", ""))] += 1
+            case message if message in (_DEVICES_PROCESSED, _PLUGIN_LEFT):
+                resource = values.get("resourceName", values.get("resource", ""))
+                self._device_updates[message, resource] += 1
             case message if message == _REMOVED:
                 self._leaving -= {*json.loads(values.get("pods", "[]"))}
             case message if message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
@@ -761,23 +765,35 @@ class Driver:
         return messages.Done()
 
     async def _report(self, report: messages.DeviceResource) -> None:
+        """Lets a plugin report; it disappears instead if that is the same to everybody."""
         name = report.resource
-        before = self._device_updates[name]
         plugin = self._plugins.get(name)
-        if plugin is not None:
-            plugin.update(report)
+        leaves = plugin is not None and plugin.leaves(report) and not self._state.holds(name)
+        event = (_PLUGIN_LEFT if leaves else _DEVICES_PROCESSED), name
+        before = self._device_updates[event]
+        if plugin is None or name in self._departed:
+            await self._start_plugin(report)
         else:
-            folder = self._state.plugin_socket.parent
-            plugin = DevicePlugin(folder, f"plugin{len(self._plugins)}.sock", report)
-            self._plugins[name] = plugin
-            self._has_devices = True
-            await plugin.start()
-        await self._until(lambda: self._device_updates[name] > before, f"the devices of {name}")
+            plugin.update(report)
+            if leaves:
+                self._departed.add(name)
+                await plugin.stop()
+        await self._until(lambda: self._device_updates[event] > before, f"the devices of {name}")
+
+    async def _start_plugin(self, report: messages.DeviceResource) -> None:
+        folder = self._state.plugin_socket.parent
+        plugin = DevicePlugin(folder, f"plugin{self._plugin_count}.sock", report)
+        self._plugin_count += 1
+        self._plugins[report.resource] = plugin
+        self._departed.discard(report.resource)
+        self._has_devices = True
+        await plugin.start()
 
     async def _stop_plugins(self) -> None:
         for plugin in self._plugins.values():
             await plugin.stop()
         self._plugins = {}
+        self._departed = set()
 
     def _initialize(self, pod: BoundPod) -> None:
         """Ends a pod's init containers, so that its app containers start."""
@@ -888,11 +904,12 @@ class Driver:
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
         containers = {uid: self._containers(uid) for uid in self._pods}
+        prepared = frozenset().union(*(one.prepared for one in self._plugins.values()))
         for source, problems in (
             ("podresources", await self._answer_of(self._pod_resources())),
             (
                 "the runtime",
-                [*cpusets.disagreements(self._runtime.existing(), containers)],
+                [*runtime_check.disagreements(self._runtime.existing(), containers, prepared)],
             ),
         ):
             if problems:

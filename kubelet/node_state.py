@@ -96,6 +96,10 @@ class NodeState:
         """Whether a device plugin has ever registered."""
         return bool(self.read(DEVICES).get("RegisteredDevices") or self._devices())
 
+    def holds(self, resource: str) -> bool:
+        """Whether a container has devices of a resource."""
+        return any(one["ResourceName"] == resource for one in self._devices())
+
     def _devices(self) -> list[dict[str, Any]]:
         return self.read(DEVICES).get("PodDeviceEntries") or []
 

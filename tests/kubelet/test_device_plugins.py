@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numaproof.kubelet.protobuf import Message
     from numaproof.protocol.messages import DeviceResource
 
+OPTIONS = {"get_preferred_allocation_available": True, "pre_start_required": True}
 REPORT = device_resource(a=[0], b=[1], c=[0, 1], d=None, e=(), unhealthy="b")
 
 
@@ -98,7 +99,7 @@ async def test_a_plugin_registers_its_resource(tmp_path: Path) -> None:
                 "version": "v1beta1",
                 "endpoint": "plugin0.sock",
                 "resource_name": NIC,
-                "options": {"get_preferred_allocation_available": True},
+                "options": OPTIONS,
             },
         )
 
@@ -108,7 +109,7 @@ async def test_a_plugin_works_in_a_folder_with_a_long_path(tmp_path: Path) -> No
     folder.mkdir()
     async with running(folder) as kubelet:
         options = await kubelet.ask("GetDevicePluginOptions", "Empty", "DevicePluginOptions")
-        assert options == {"get_preferred_allocation_available": True}
+        assert options == OPTIONS
         assert (folder / "plugin0.sock").is_socket()
 
 
@@ -170,18 +171,54 @@ async def test_a_plugin_prefers_the_devices_that_come_first_in_its_order(
         assert response.get("deviceIDs", []) == chosen.split()
 
 
-async def test_every_container_gets_the_files_of_its_devices(tmp_path: Path) -> None:
+async def test_every_container_gets_its_devices_in_every_way(tmp_path: Path) -> None:
     async with running(tmp_path) as kubelet:
         requests = [{"devices_ids": ["a"]}, {"devices_ids": ["b", "c"]}]
         answer = await kubelet.ask(
             "Allocate", "AllocateRequest", "AllocateResponse", container_requests=requests
         )
-        files = [
-            [device["host_path"] for device in one["devices"]]
-            for one in answer["container_responses"]
-        ]
-        assert files == [[f"/dev/{NIC}/a"], [f"/dev/{NIC}/b", f"/dev/{NIC}/c"]]
-        assert await kubelet.ask("PreStartContainer", "Empty", "Empty") == {}
+        first, second = answer["container_responses"]
+        a, b, c = (f"/dev/{NIC}/{name}" for name in "abc")
+        assert first == {
+            "devices": [{"container_path": a, "host_path": a, "permissions": "rw"}],
+            "mounts": [{"container_path": a, "host_path": a}],
+            "envs": {a: "set"},
+            "annotations": {a: "set"},
+            "cdi_devices": [{"name": a}],
+        }
+        assert [one["host_path"] for one in second["devices"]] == [b, c]
+
+
+async def test_a_plugin_notes_the_devices_that_it_prepares(tmp_path: Path) -> None:
+    async with running(tmp_path) as kubelet:
+        for names in (["a"], ["b"]):
+            await kubelet.ask(
+                "PreStartContainer", "PreStartContainerRequest", "Empty", devices_ids=names
+            )
+        assert kubelet.plugin.prepared == {f"/dev/{NIC}/a", f"/dev/{NIC}/b"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "leaves"),
+    [
+        ("", "a b c d e", True),
+        ("b", "a b c d e", True),
+        ("", "a", False),
+        ("a b c d e", "a b c d e", False),
+    ],
+)
+def test_a_plugin_may_leave_if_all_devices_become_unhealthy(
+    before: str, after: str, *, leaves: bool, tmp_path: Path
+) -> None:
+    def report(unhealthy: str) -> DeviceResource:
+        return device_resource(a=[0], b=[1], c=[0, 1], d=None, e=(), unhealthy=unhealthy)
+
+    assert DevicePlugin(tmp_path, "x", report(before)).leaves(report(after)) is leaves
+
+
+@pytest.mark.parametrize("other", [device_resource(), device_resource(a=[1], unhealthy="a")])
+def test_a_plugin_stays_if_its_devices_become_others(other: DeviceResource, tmp_path: Path) -> None:
+    assert not DevicePlugin(tmp_path, "x", device_resource(a=[0])).leaves(other)
 
 
 async def test_a_plugin_that_fails_allocates_nothing(tmp_path: Path) -> None:

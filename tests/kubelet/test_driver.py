@@ -275,6 +275,32 @@ def test_devices_are_reported_and_allocated(node: Node) -> None:
     assert fourth.containers["app"].devices == {NIC: ("d2",)}
 
 
+def test_a_plugin_disappears_and_returns(node: Node) -> None:
+    report = device_resource(d0=[0])
+    gone = device_resource(d0=[0], unhealthy="d0")
+    wants = {"limits": {NIC: 1, "memory": "1Gi"}}
+    node.start({}, devices=(report,))
+    sockets = node.state_dir / "device-plugins"
+    first = {one.name for one in sockets.glob("plugin*.sock")}
+    assert node.call("devices", messages.DevicesArgs((gone,))) == messages.Done()
+    refused = node.admit(pod("uid-a", [container("app", wants)]))
+    assert isinstance(refused, messages.AdmissionRefused)
+    assert node.call("devices", messages.DevicesArgs((report,))) == messages.Done()
+    assert first < {one.name for one in sockets.glob("plugin*.sock")}
+    admitted = node.admit(pod("uid-b", [container("app", wants)]))
+    assert admitted.containers["app"].devices == {NIC: ("d0",)}
+    assert isinstance(node.call("state"), messages.State)
+
+
+def test_a_plugin_whose_devices_are_in_use_stays(node: Node) -> None:
+    report = device_resource(d0=[0])
+    node.start({}, devices=(report,))
+    node.admit(pod("uid-a", [container("app", {"limits": {NIC: 1, "memory": "1Gi"}})]))
+    gone = device_resource(d0=[0], unhealthy="d0")
+    assert node.call("devices", messages.DevicesArgs((gone,))) == messages.Done()
+    assert list((node.state_dir / "device-plugins").glob("plugin*.sock"))
+
+
 def test_a_plugin_that_fails_gives_no_devices(node: Node) -> None:
     report = device_resource(d0=[0])
     node.start({}, devices=(replace(report, fails=True),))

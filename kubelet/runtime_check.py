@@ -1,14 +1,15 @@
-"""Compares the CPUs, memory nodes and devices that the runtime got with what containers have."""
+"""Compares what the runtime was told about containers with what they have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.kubelet.device_plugins import device_file
+from numaproof.kubelet import device_access
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from numaproof.kubelet.protobuf import Message
     from numaproof.kubelet.runtime import Container as RuntimeContainer
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def disagreements(
-    running: Iterable[RuntimeContainer], pods: Mapping[str, messages.Containers]
+    running: Iterable[RuntimeContainer],
+    pods: Mapping[str, messages.Containers],
+    prepared: AbstractSet[str] = frozenset(),
 ) -> Iterator[str]:
     """Where the runtime was told otherwise, as sentences.
 
@@ -29,6 +32,7 @@ def disagreements(
     Args:
         running: the runtime's containers.
         pods: by uid: the pod's containers.
+        prepared: the files of the devices that plugins were asked to prepare.
     """
     for one in running:
         uid, name = one.place
@@ -40,17 +44,24 @@ def disagreements(
         if one.resources != one.resources_at_creation:
             yield from _differences(f"updated {uid}/{name} to", one.resources, own)
         if own.devices is not None:
-            files = {device["host_path"] for device in one.config.get("devices", [])}
-            devices = {
-                device_file(resource, device)
-                for resource, names in own.devices.items()
-                for device in names
-            }
-            if files != devices:
-                yield (
-                    f"the runtime got devices {_join(files)} for {uid}/{name}, which has"
-                    f" {_join(devices)}"
-                )
+            yield from _device_differences(one, own.devices, prepared)
+
+
+def _device_differences(
+    one: RuntimeContainer, devices: Mapping[str, tuple[str, ...]], prepared: AbstractSet[str]
+) -> Iterator[str]:
+    place = "/".join(one.place)
+    files = {
+        device_access.device_file(resource, name)
+        for resource, names in devices.items()
+        for name in names
+    }
+    for kind, told in device_access.told(one.config):
+        if told != files:
+            yield f"the runtime got {kind} {_join(told)} for {place}, which has {_join(files)}"
+    missing = files - prepared
+    if missing and one.resources_at_creation is not None:
+        yield f"no plugin was asked to prepare {_join(missing)} before {place} was created"
 
 
 def _differences(what: str, resources: Message, own: messages.Container) -> Iterator[str]:

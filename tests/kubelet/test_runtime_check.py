@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from numaproof.kubelet.cpusets import disagreements
 from numaproof.kubelet.runtime import Container as RuntimeContainer
+from numaproof.kubelet.runtime_check import disagreements
 from numaproof.protocol.messages import Container, Hint, MemoryBlock
 from numaproof.protocol.sets import CPUSet, NUMASet
 
@@ -83,30 +83,47 @@ def test_what_an_earlier_kubelet_created_may_have_changed() -> None:
     assert list(disagreements([container], {"uid-a": {"app": PINNED}})) == []
 
 
-@pytest.mark.parametrize(
-    ("own", "files", "expected"),
-    [
-        (EQUIPPED, "x/nic/d0 x/gpu/d0", ""),
-        (SHARED, "x/nic/d0", ""),
-        (EMPTY, "", ""),
-        (
-            EQUIPPED,
-            "x/nic/d1",
-            "/dev/x/nic/d1 for uid-a/app, which has /dev/x/gpu/d0, /dev/x/nic/d0",
-        ),
-        (EMPTY, "x/nic/d0", "/dev/x/nic/d0 for uid-a/app, which has none"),
-        (EQUIPPED, "", "none for uid-a/app, which has /dev/x/gpu/d0, /dev/x/nic/d0"),
-    ],
-)
-def test_the_runtime_gets_the_files_of_a_container_s_devices(
-    own: Container, files: str, expected: str
-) -> None:
+def with_devices(*files: str) -> RuntimeContainer:
+    """A container that was created as a plugin wants it for some devices."""
     config = {
         "labels": {"io.kubernetes.pod.uid": "uid-a"},
         "metadata": {"name": "app"},
-        "devices": [{"host_path": f"/dev/{one}"} for one in files.split()],
+        "annotations": {"other": "1", **dict.fromkeys(files, "set")},
+        "envs": [{"key": "OTHER"}, *({"key": one} for one in files)],
+        "mounts": [{"host_path": "/other"}, *({"host_path": one} for one in files)],
+        "devices": [{"host_path": one} for one in files],
+        "CDI_devices": [{"name": one} for one in files],
         "linux": {"resources": {"cpuset_cpus": "0-1"}},
     }
-    created = [RuntimeContainer("c1", "a1", config, 0)]
-    found = list(disagreements(created, {"uid-a": {"app": own}}))
-    assert found == ([f"the runtime got devices {expected}"] if expected else [])
+    return RuntimeContainer("c1", "a1", config, 0)
+
+
+D0 = ("/dev/x/gpu/d0", "/dev/x/nic/d0")
+KINDS = ("device files", "mounts", "environment variables", "annotations", "CDI devices")
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        (EQUIPPED, D0, ""),
+        (SHARED, D0, ""),
+        (EMPTY, (), ""),
+        (EQUIPPED, ("/dev/x/nic/d1",), f"/dev/x/nic/d1 for uid-a/app, which has {', '.join(D0)}"),
+        (EMPTY, D0[:1], f"{D0[0]} for uid-a/app, which has none"),
+        (EQUIPPED, (), f"none for uid-a/app, which has {', '.join(D0)}"),
+    ],
+)
+def test_the_runtime_gets_what_a_container_needs_for_its_devices(
+    own: Container, files: tuple[str, ...], expected: str
+) -> None:
+    found = disagreements([with_devices(*files)], {"uid-a": {"app": own}}, {*D0})
+    assert list(found) == [f"the runtime got {kind} {expected}" for kind in KINDS if expected]
+
+
+def test_devices_are_prepared_before_a_container_is_created() -> None:
+    created, pods = with_devices(*D0), {"uid-a": {"app": EQUIPPED}}
+    assert list(disagreements([created], pods, {D0[0]})) == [
+        f"no plugin was asked to prepare {D0[1]} before uid-a/app was created"
+    ]
+    created.resources_at_creation = None
+    assert list(disagreements([created], pods, frozenset())) == []
