@@ -904,13 +904,9 @@ class Driver:
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
         containers = {uid: self._containers(uid) for uid in self._pods}
-        prepared = frozenset().union(*(one.prepared for one in self._plugins.values()))
         for source, problems in (
             ("podresources", await self._answer_of(self._pod_resources())),
-            (
-                "the runtime",
-                [*runtime_check.disagreements(self._runtime.existing(), containers, prepared)],
-            ),
+            ("the runtime", self._wrongly_told(containers)),
         ):
             if problems:
                 message = f"{source} disagrees with the checkpoint files"
@@ -918,6 +914,11 @@ class Driver:
         shared, files = self._state.shared(), self._state.files()
         told = await self._metrics() if "metrics" in self._tell else None
         return messages.State(shared, containers, files, told)
+
+    def _wrongly_told(self, containers: dict[str, messages.Containers]) -> list[str]:
+        """Where the runtime or a plugin was told otherwise than the checkpoint files say."""
+        prepared = frozenset().union(*(one.prepared for one in self._plugins.values()))
+        return [*runtime_check.disagreements(self._runtime.existing(), containers, prepared)]
 
     async def _metrics(self) -> dict[str, int]:
         """The managers' metrics, without the driver's own pods.
