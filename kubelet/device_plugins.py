@@ -33,8 +33,8 @@ class DevicePlugin:
     """A device plugin for one resource, whose devices may change.
 
     Args:
-        folder: the kubelet's folder for the sockets of device plugins.
-        endpoint: the name of the plugin's own socket.
+        folder: the folder of the plugin's own socket.
+        endpoint: the name of that socket.
         report: the resource and its devices.
 
     Attributes:
@@ -50,12 +50,16 @@ class DevicePlugin:
     _server: grpc.aio.Server | None = None
 
     async def start(self) -> None:
-        """Serves the plugin's calls and registers with the kubelet."""
+        """Serves the plugin's calls. A kubelet that watches the folder asks who the plugin is."""
         self._server = grpc.aio.server()
         self._server.add_generic_rpc_handlers([_Handler(self)])
         with sockets.short_path(self.folder) as folder:
             self._server.add_insecure_port(f"unix:{folder}/{self.endpoint}")
             await self._server.start()
+
+    async def register(self) -> None:
+        """Registers with the kubelet, whose socket is in the same folder."""
+        with sockets.short_path(self.folder) as folder:
             async with sockets.channel(folder, KUBELET_SOCKET) as channel:
                 register: Any = channel.unary_unary(
                     f"/{_VERSION}.Registration/Register",
@@ -71,9 +75,10 @@ class DevicePlugin:
                 await register(request, wait_for_ready=True)
 
     async def stop(self) -> None:
-        """Disappears, as a plugin that crashes."""
+        """Disappears at once, with its socket."""
         if self._server is not None:
             await self._server.stop(None)
+            (self.folder / self.endpoint).unlink(missing_ok=True)
 
     def update(self, report: DeviceResource) -> None:
         """Reports a new list of devices."""
@@ -100,6 +105,15 @@ class DevicePlugin:
                     yield self.report.resource, device.id, node
 
     # The plugin's calls
+
+    def info(self, _: Message) -> Message:
+        """What the plugin is, for a kubelet that has found its socket."""
+        name = self.report.resource
+        return {"type": "DevicePlugin", "name": name, "supported_versions": [_VERSION]}
+
+    def registered(self, _: Message) -> Message:
+        """Takes note that the kubelet has registered the plugin."""
+        return {}
 
     def options(self, _: Message) -> Message:
         """That the plugin has preferences."""
@@ -152,6 +166,8 @@ class DevicePlugin:
 
 
 _CALLS = {
+    "GetInfo": ("info", "Empty", "PluginInfo"),
+    "NotifyRegistrationStatus": ("registered", "Empty", "Empty"),
     "GetDevicePluginOptions": ("options", "Empty", "DevicePluginOptions"),
     "GetPreferredAllocation": (
         "prefer",

@@ -781,13 +781,17 @@ class Driver:
         await self._until(lambda: self._device_updates[event] > before, f"the devices of {name}")
 
     async def _start_plugin(self, report: messages.DeviceResource) -> None:
-        folder = self._state.plugin_socket.parent
+        """Starts a plugin; one that returns waits until the kubelet finds it."""
+        returns = report.resource in self._departed
+        folder = self._state.plugin_registry if returns else self._state.plugin_socket.parent
         plugin = DevicePlugin(folder, f"plugin{self._plugin_count}.sock", report)
         self._plugin_count += 1
         self._plugins[report.resource] = plugin
         self._departed.discard(report.resource)
         self._has_devices = True
         await plugin.start()
+        if not returns:
+            await plugin.register()
 
     async def _stop_plugins(self) -> None:
         for plugin in self._plugins.values():

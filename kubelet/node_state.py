@@ -52,6 +52,11 @@ class NodeState:
         return self.folder / "device-plugins" / KUBELET_SOCKET
 
     @property
+    def plugin_registry(self) -> Path:
+        """The folder that the kubelet watches for the sockets of plugins."""
+        return self.folder / "plugins_registry"
+
+    @property
     def pod_resources_socket(self) -> Path:
         """The folder of the podresources socket."""
         return self.folder / "pod-resources"

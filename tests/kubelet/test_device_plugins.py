@@ -83,6 +83,7 @@ async def running(folder: Path, report: DeviceResource = REPORT) -> AsyncIterato
             server.add_insecure_port(f"unix:{path}/kubelet.sock")
             await server.start()
             await plugin.start()
+            await plugin.register()
             request = await registration.requests.get()
             async with sockets.channel(path, "plugin0.sock") as channel:
                 yield Kubelet(plugin, channel, request)
@@ -102,6 +103,16 @@ async def test_a_plugin_registers_its_resource(tmp_path: Path) -> None:
                 "options": OPTIONS,
             },
         )
+
+
+async def test_a_plugin_says_what_it_is(tmp_path: Path) -> None:
+    async with running(tmp_path) as kubelet:
+        assert await kubelet.ask("GetInfo", "Empty", "PluginInfo") == {
+            "type": "DevicePlugin",
+            "name": NIC,
+            "supported_versions": ["v1beta1"],
+        }
+        assert await kubelet.ask("NotifyRegistrationStatus", "Empty", "Empty") == {}
 
 
 async def test_a_plugin_works_in_a_folder_with_a_long_path(tmp_path: Path) -> None:
@@ -134,6 +145,7 @@ async def test_a_plugin_that_stops_disappears(tmp_path: Path) -> None:
         lists = kubelet.lists()
         await lists.read()
         await kubelet.plugin.stop()
+        assert not (tmp_path / "plugin0.sock").exists()
         with pytest.raises(grpc.aio.AioRpcError):
             await lists.read()
 
