@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 Object = dict[str, Any]
 Change = tuple[str, Object]
@@ -43,15 +43,18 @@ _KINDS = {
     "configmaps": "ConfigMap",
     "secrets": "Secret",
 }
-DISKS = {"ephemeral-storage": "1Ei"}
+PLENTY = "1Ei"
+"""More than any pod requests."""
+
+DISKS = {"ephemeral-storage": PLENTY}
 """Room for any pod on the disks, which no machine describes."""
 
 ROOM = {
     **DISKS,
     "cpu": "1000000",
-    "memory": "1Ei",
+    "memory": PLENTY,
     "pods": "1000000",
-    **dict.fromkeys(("hugepages-2Mi", "hugepages-1Gi", "hugepages-64Ki", "hugepages-32Mi"), "1Ei"),
+    **dict.fromkeys(("hugepages-2Mi", "hugepages-1Gi", "hugepages-64Ki", "hugepages-32Mi"), PLENTY),
 }
 """Room for any pod.
 
@@ -223,6 +226,17 @@ class ApiServer:
         """Holds back the answers to lists and watches of a kind until the event is set."""
         self._gates[plural] = asyncio.Event()
         return self._gates[plural]
+
+    def make_room(self, resources: Iterable[str]) -> None:
+        """Gives nodes room for resources of device plugins.
+
+        A pod that came before the plugin of a device has none, but a kubelet counts it.
+        """
+        missing = {*resources} - self.room.keys()
+        if missing:
+            self.room = {**self.room, **dict.fromkeys(missing, PLENTY)}
+            for node in self.store.list("nodes"):
+                self.store.put("nodes", node)
 
     async def stop(self) -> None:
         """Stops serving."""

@@ -134,6 +134,7 @@ class Driver:
         self._state = NodeState(folder)
         self._pods: dict[str, BoundPod] = {}
         self._pod_count = 0
+        self._had_larger_pool: set[str] = set()
         self._probes = 0
         self._earlier_probes = 0
         self._scope = ""
@@ -305,9 +306,11 @@ class Driver:
             await self._until(self._is_ready, "become ready")
             for report in args.devices:
                 await self._report(report)
+            owners = self._state.cpu_owners()
             held.set()
             for bound in list(self._pods.values()):
                 await self._decided(bound)
+            self._had_larger_pool = self._before_last_of(self._state.cpu_owners() - owners)
             if running is not None:
                 await self._until(
                     lambda: self._admitted() <= self._synced_pods, "looked at its pods"
@@ -319,6 +322,12 @@ class Driver:
             await self._stop_plugins()
             return self._refused(error)
         return answer
+
+    def _before_last_of(self, uids: set[str]) -> set[str]:
+        """The pods that the kubelet admitted before the last of these."""
+        order = list(self._pods)
+        last = max((order.index(uid) for uid in uids if uid in self._pods), default=0)
+        return {*order[:last]}
 
     def _refused(self, error: KubeletExitedError) -> messages.Answer:
         """Why the kubelet did not start; paths are those outside of its namespace.
@@ -435,6 +444,8 @@ class Driver:
         self._pod_count += 1
         self._earlier_uids.add(pod["metadata"]["uid"])
         self._pods[pod["metadata"]["uid"]] = made
+        if not self._check_node:
+            self._api.make_room(pods.extended_resources(made.manifest))
         self._store.put("pods", made.manifest)
         return made
 
@@ -449,6 +460,8 @@ class Driver:
             await self._decided(pod)
         elif pod.is_answered:
             return messages.Unsupported("admit a pod again: a kubelet admits it once after a start")
+        elif uid in self._had_larger_pool and self._shares(uid):
+            return messages.Unsupported("the shared pool between two admissions of a start")
         pod.is_answered = True
         if pod.refusal is None:
             if "quota" in self._tell:
@@ -462,6 +475,10 @@ class Driver:
         self._discard(pod)
         await self._free_stale()
         return answer
+
+    def _shares(self, uid: str) -> bool:
+        """Whether a container of a pod runs on the shared pool."""
+        return any(one.cpus and not one.exclusive for one in self._containers(uid).values())
 
     async def _preempted(self, pod: BoundPod) -> tuple[messages.PreemptedPod, ...]:
         """Takes the pods off the node that the kubelet has preempted for a pod."""

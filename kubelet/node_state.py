@@ -97,6 +97,10 @@ class NodeState:
         }
         return {**named, DEVICES: {one["PodUID"] for one in self._devices()}}
 
+    def cpu_owners(self) -> set[str]:
+        """The pods that have CPUs of their own."""
+        return self._uids_by_file()[CPU]
+
     def has_devices(self) -> bool:
         """Whether a device plugin has ever registered."""
         return bool(self.read(DEVICES).get("RegisteredDevices") or self._devices())

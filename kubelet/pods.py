@@ -153,6 +153,16 @@ def amounts_of(resources: dict[str, Any]) -> dict[tuple[str, str], Fraction]:
     }
 
 
+def extended_resources(pod: dict[str, Any]) -> set[str]:
+    """The resources that a pod requests and device plugins may report."""
+    return {
+        name
+        for one in _containers(pod)
+        for name in one["resources"].get("requests") or ()
+        if "/" in name
+    }
+
+
 def has_init_containers(pod: dict[str, Any]) -> bool:
     """Whether a pod has init containers or sidecars."""
     return bool(pod["spec"].get("initContainers"))

@@ -298,6 +298,18 @@ async def test_the_node_has_room_for_any_pod() -> None:
         assert stored["status"]["allocatable"] == capacity
 
 
+async def test_a_node_gets_room_for_the_devices_that_pods_request() -> None:
+    store = Store()
+    server = ApiServer(store)
+    store.put("nodes", {"metadata": {"name": "node"}})
+    changes = store.watch("nodes")
+    server.make_room(["vendor.example/nic", "vendor.example/gpu"])
+    server.make_room(["vendor.example/nic"])
+    assert server.room["vendor.example/nic"] == "1Ei"
+    assert changes.qsize() == 1
+    assert "vendor.example/nic" not in ApiServer(store).room
+
+
 READY = {"type": "Ready", "status": "False", "reason": "Starting"}
 DISK = {"type": "DiskPressure", "status": "False"}
 

@@ -205,6 +205,21 @@ def test_a_restart_keeps_what_pods_have(node: Node) -> None:
     assert isinstance(node.admit(stays), messages.Unsupported)
 
 
+def test_the_pool_between_two_admissions_of_a_start_is_unknown(node: Node) -> None:
+    """A start admits all pods at once, and the pool afterwards is all that can be seen."""
+    first, last = (pod(uid, [container("app", HALF)]) for uid in ("uid-first", "uid-last"))
+    web = pod("uid-web", [container("app", TWO)])
+    node.start({"cpuManagerPolicy": "none"})
+    for one in (first, web, last):
+        node.admit(one)
+    for name in node.state_dir.glob("cpu_manager_state"):
+        name.unlink()
+    assert isinstance(node.start(pods=(first, web, last)), messages.Started)
+    assert isinstance(node.admit(first), messages.Unsupported)
+    exclusive_cpus = node.admit(web).containers["app"].exclusive
+    assert node.admit(last).containers["app"].cpus == CPUSet.parse("0-7") - exclusive_cpus
+
+
 def test_running_pods_survive_a_restart_of_the_kubelet(node: Node) -> None:
     web = pod("uid-web", [container("app", {"limits": {"cpu": "2", "memory": "64Mi", NIC: "1"}})])
     late = pod("uid-late", [container("app", TWO)])
@@ -299,6 +314,16 @@ def test_a_plugin_whose_devices_are_in_use_stays(node: Node) -> None:
     gone = device_resource(d0=[0], unhealthy="d0")
     assert node.call("devices", messages.DevicesArgs((gone,))) == messages.Done()
     assert list((node.state_dir / "device-plugins").glob("plugin*.sock"))
+
+
+def test_a_pod_that_came_before_its_plugin_takes_nothing_from_others(node: Node) -> None:
+    wants = {"limits": {NIC: 1, "memory": "1Gi"}}
+    node.start({})
+    early = node.admit(pod("uid-a", [container("app", wants)]))
+    assert early.containers["app"].devices is None
+    assert node.call("devices", messages.DevicesArgs((device_resource(d0=[0]),))) == messages.Done()
+    late = node.admit(pod("uid-b", [container("app", wants)]))
+    assert late.containers["app"].devices == {NIC: ("d0",)}
 
 
 def test_a_plugin_that_fails_gives_no_devices(node: Node) -> None:

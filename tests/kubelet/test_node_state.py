@@ -250,3 +250,12 @@ def test_the_files_that_name_a_pod_are_known(tmp_path: Path) -> None:
     state = NodeState(tmp_path)
     assert state.files_naming("uid-a") == {node_state.CPU, node_state.MEMORY}
     assert state.files_naming("uid-b") == set()
+    assert state.cpu_owners() == {"uid-a"}
+
+
+def test_it_is_known_whether_somebody_has_devices_of_a_resource(tmp_path: Path) -> None:
+    entries = [entry("uid-a", "app", "vendor.example/nic", n0=["b"])]
+    write(tmp_path, node_state.DEVICES, {"Data": {"PodDeviceEntries": entries}, "Checksum": 1})
+    state = NodeState(tmp_path)
+    assert [state.holds(f"vendor.example/{one}") for one in ("nic", "gpu")] == [True, False]
+    assert state.plugin_registry == tmp_path / "plugins_registry"

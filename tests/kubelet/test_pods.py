@@ -150,3 +150,9 @@ def test_a_mark_is_another_for_each_generation() -> None:
         for one in (made, again)
     }
     assert marks == {"1", "2"}
+
+
+def test_resources_of_device_plugins_have_a_domain() -> None:
+    wants = {"limits": {"cpu": 1, "x.example/nic": 1}}
+    made = pods.bind(pod("uid-a", [container("app", wants)], [container("load", {})]), 0)
+    assert pods.extended_resources(made) == {"x.example/nic"}
