@@ -15,8 +15,9 @@ from numaproof.conformance.trees import NoTreeError
 from numaproof.kubelet import last_words, namespaces
 from numaproof.kubelet.binary import BinaryError, Kubelet, build, identify
 from numaproof.kubelet.claims import hello
-from numaproof.kubelet.driver import Driver, KubeletExitedError
+from numaproof.kubelet.driver import Driver
 from numaproof.kubelet.machine_trees import DescribedMachines
+from numaproof.kubelet.process import KubeletExitedError
 from numaproof.protocol import codec, messages
 from numaproof.workdir.scratch import scratch_place
 

@@ -35,7 +35,7 @@ def response(files: Iterable[str]) -> Message:
     }
 
 
-def told(config: Message) -> Iterator[tuple[str, set[str]]]:
+def by_kind(config: Message) -> Iterator[tuple[str, set[str]]]:
     """By kind: the device files after which something in a container's configuration is named."""
     yield "device files", {one["host_path"] for one in config.get("devices", [])}
     yield "mounts", _of_devices(one["host_path"] for one in config.get("mounts", []))

@@ -38,14 +38,14 @@ class DevicePlugin:
         report: the resource and its devices.
 
     Attributes:
-        prepared: the files of the devices that the kubelet has announced before it created a
+        prepared_files: the files of the devices that the kubelet has announced before it created a
             container.
     """
 
     folder: Path
     endpoint: str
     report: DeviceResource
-    prepared: set[str] = field(default_factory=set)
+    prepared_files: set[str] = field(default_factory=set)
     _change: asyncio.Event = field(default_factory=asyncio.Event)
     _server: grpc.aio.Server | None = None
 
@@ -111,7 +111,7 @@ class DevicePlugin:
         name = self.report.resource
         return {"type": "DevicePlugin", "name": name, "supported_versions": [_VERSION]}
 
-    def registered(self, _: Message) -> Message:
+    def note_registration(self, _: Message) -> Message:
         """Takes note that the kubelet has registered the plugin."""
         return {}
 
@@ -157,7 +157,7 @@ class DevicePlugin:
 
     def pre_start(self, request: Message) -> Message:
         """Notes the devices of a container that is about to be created."""
-        self.prepared.update(self._files(request))
+        self.prepared_files.update(self._files(request))
         return {}
 
     def _files(self, request: Message) -> Iterator[str]:
@@ -167,7 +167,7 @@ class DevicePlugin:
 
 _CALLS = {
     "GetInfo": ("info", "Empty", "PluginInfo"),
-    "NotifyRegistrationStatus": ("registered", "Empty", "Empty"),
+    "NotifyRegistrationStatus": ("note_registration", "Empty", "Empty"),
     "GetDevicePluginOptions": ("options", "Empty", "DevicePluginOptions"),
     "GetPreferredAllocation": (
         "prefer",

@@ -8,10 +8,6 @@ line of its log, a request to the API server, a call of the runtime, or the end 
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +17,7 @@ from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.formats.machines import kubelet_log
 from numaproof.kubelet import (
     last_words,
+    log_events,
     metrics,
     pod_resources,
     pods,
@@ -28,19 +25,22 @@ from numaproof.kubelet import (
     settings,
 )
 from numaproof.kubelet.api_server import DISKS, ROOM, ApiServer, Store
-from numaproof.kubelet.device_plugins import DevicePlugin
+from numaproof.kubelet.bound_pods import BoundPod
 from numaproof.kubelet.effective_config import in_force
 from numaproof.kubelet.launch import STATE_DIR
-from numaproof.kubelet.node_state import NodeState, hint
+from numaproof.kubelet.log_events import LogEvents
+from numaproof.kubelet.node_plugins import NodePlugins
+from numaproof.kubelet.node_state import NodeState
 from numaproof.kubelet.pod_resources import Resources
-from numaproof.kubelet.process import KubeletProcess, parse_line
+from numaproof.kubelet.process import KubeletExitedError, KubeletProcess
 from numaproof.kubelet.runtime import MISSING_IMAGE, Runtime, serve
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections import Counter
+    from collections.abc import Callable, Coroutine, Sequence
 
     from numaproof.kubelet.api_server import Change, Object
     from numaproof.kubelet.runtime import Container
@@ -48,64 +48,11 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-_SLOW = 10.0
-"""Seconds after which the driver says what it is waiting for."""
-
-_FIRST_SYNC = "Pod is being synced for the first time"
-_DEVICES_PROCESSED = "Processed device updates for resource"
-_PLUGIN_LEFT = "Mark all resources Unhealthy for resource"
-_SYNCED = "Processing pod event done"
-_WORKER_ENDED = "Pod has been terminated and is no longer known"
-_REMOVED = "SyncLoop REMOVE"
-_HOUSEKEEPING_BEGINS = "Clean up pod workers for terminated pods"
-_HOUSEKEEPING_ENDS = "Clean up orphaned pod directories"
 _PROBES = 2
 _PROBE = "numaproof-probe-"
-_EVICTED = "Pod evicted successfully"
-_OF_WORKERS = (_EVICTED, _FIRST_SYNC, _SYNCED)
-_SKIPPED = "skipping container; ID not found in pod status"
 _PASSES = 3
 """A pass of the reconcile loop is over when it skips a container once more. The next pass repeats
 the updates that the runtime has refused."""
-
-
-class KubeletExitedError(Exception):
-    """The kubelet ended; the message has its last words, `code` its exit code."""
-
-    def __init__(self, log: str, code: int) -> None:
-        super().__init__(log)
-        self.code = code
-
-
-@dataclass
-class BoundPod:
-    """A pod on the node, as the API server has it.
-
-    Attributes:
-        manifest: the pod.
-        refusal: why the kubelet rejected it; None if it did not.
-        affinity: by container, the hint that the Topology Manager chose.
-        is_admitted: whether the kubelet has admitted it.
-        is_answered: whether an `admit` has been answered since the kubelet started.
-        is_initialized: whether its init containers end as soon as they run. Until then they run
-            on, so that the pod keeps what it was admitted with.
-        completions: the containers that have ended by themselves, for good.
-        victims: the pods that the kubelet has preempted for it, until they are reported.
-    """
-
-    manifest: Object
-    refusal: messages.AdmissionRefused | None = None
-    affinity: dict[str, messages.Hint] = field(default_factory=dict)
-    is_admitted: bool = False
-    is_answered: bool = False
-    is_initialized: bool = False
-    completions: set[str] = field(default_factory=set)
-    victims: list[str] = field(default_factory=list)
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the kubelet has decided on it."""
-        return self.is_admitted or self.refusal is not None
 
 
 class Driver:
@@ -132,31 +79,22 @@ class Driver:
         self._server: Any = None
         self._kubelet: KubeletProcess | None = None
         self._state = NodeState(folder)
+        self._events = LogEvents(self._on_admission, self._on_affinity)
         self._pods: dict[str, BoundPod] = {}
         self._pod_count = 0
         self._had_larger_pool: set[str] = set()
         self._probes = 0
         self._earlier_probes = 0
         self._scope = ""
-        self._plugins: dict[str, DevicePlugin] = {}
-        self._plugin_count = 0
+        self._plugins = NodePlugins()
         self._has_devices = False
-        self._machine_line = ""
-        self._departed: set[str] = set()
-        self._device_updates: Counter[tuple[str, str]] = Counter()
-        self._passes: Counter[str] = Counter()
         self._last_cpusets: dict[tuple[str, str], str] = {}
         self._seen_requests = 0
         self._earlier_uids: set[str] = set()
-        self._leaving: set[str] = set()
-        self._workers: set[str] = set()
-        self._synced_pods: set[str] = set()
-        self._housekeepings: Counter[str] = Counter()
         self._tell: tuple[str, ...] = ()
         self._level_rules: type[PodRules] | None = None
         self._allocatable: tuple[CPUSet, tuple[messages.MemoryBlock, ...]] = CPUSet(), ()
         self._check_node = False
-        self._victims: list[str] = []
 
     @property
     def _version(self) -> str:
@@ -184,51 +122,22 @@ class Driver:
     def _on_object(self, plural: str, change: Change) -> None:
         kind, value = change
         if plural == "pods" and kind == "DELETED":
-            self._leaving.add(pods.full_name(value))
+            self._events.leaving.add(pods.full_name(value))
         self._change.set()
 
     def _on_line(self, text: str) -> None:
-        line = parse_line(text)
-        if line is None:
-            return
-        values = line.values
-        match line.message:
-            case "Topology Affinity" if "bestHint" in values:
-                self._note_affinity(values)
-            case message if message in _OF_WORKERS or message.startswith(_WORKER_ENDED):
-                self._note_worker(message, values)
-            case message if message in (_DEVICES_PROCESSED, _PLUGIN_LEFT):
-                resource = values.get("resourceName", values.get("resource", ""))
-                self._device_updates[message, resource] += 1
-            case message if message == _REMOVED:
-                self._leaving -= {*json.loads(values.get("pods", "[]"))}
-            case message if message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
-                self._housekeepings[message] += 1
-            case message if message.endswith(_SKIPPED):
-                self._passes[values.get("pod", "")] += 1
-            case message if message.startswith(kubelet_log.LINE):
-                self._machine_line = message
+        self._events.note(text)
         self._change.set()
 
-    def _note_worker(self, message: str, values: dict[str, str]) -> None:
-        """Notes what the worker of a pod has done; evictions are for the pod that comes next."""
-        uid = values.get("podUID", "")
-        if message == _EVICTED:
-            self._victims.append(values.get("pod", ""))
-        elif message == _SYNCED:
-            self._synced_pods.add(uid)
-        elif message != _FIRST_SYNC:
-            self._workers.discard(uid)
-        else:
-            self._workers.add(uid)
-            if uid in self._pods and values.get("updateType") == "create":
-                self._pods[uid].is_admitted = True
-                self._pods[uid].victims, self._victims = self._victims, []
+    def _on_admission(self, uid: str, victims: Sequence[str]) -> None:
+        if uid in self._pods:
+            self._pods[uid].is_admitted = True
+            self._pods[uid].victims = victims
 
-    def _note_affinity(self, values: dict[str, str]) -> None:
+    def _on_affinity(self, name: str, container: str, preference: messages.Hint) -> None:
         for pod in self._pods.values():
-            if pods.full_name(pod.manifest) == values.get("pod"):
-                pod.affinity[values.get("containerName", "")] = hint(values["bestHint"])
+            if pod.name == name:
+                pod.affinity[container] = preference
 
     async def _until(self, ready: Callable[[], object], what: str) -> None:
         """Waits until something is so; each event is a reason to look again.
@@ -237,29 +146,13 @@ class Driver:
             KubeletExitedError: the kubelet ended first.
             RuntimeError: there is no kubelet.
         """
-        kubelet = self._kubelet
-        if kubelet is None:
+        if self._kubelet is None:
             raise RuntimeError("no kubelet is running")
-        ended = asyncio.create_task(kubelet.wait())
-        is_slow = False
         try:
-            while not ready():
-                self._change.clear()
-                changed = asyncio.create_task(self._change.wait())
-                done, _ = await asyncio.wait(
-                    {ended, changed},
-                    return_when=asyncio.FIRST_COMPLETED,
-                    timeout=None if is_slow else _SLOW,
-                )
-                if not done:
-                    is_slow = True
-                    sys.stderr.write(f"waiting until the kubelet has {what}\n")
-                changed.cancel()
-                if ended in done and not ready():
-                    self._kubelet = None
-                    raise KubeletExitedError("\n".join(kubelet.tail), ended.result())
-        finally:
-            ended.cancel()
+            await self._kubelet.until(ready, self._change, what)
+        except KubeletExitedError:
+            self._kubelet = None
+            raise
 
     async def _answer_of(self, call: Coroutine[Any, Any, _Answer]) -> _Answer:
         """Waits for the kubelet's answer to a call, which never comes from one that has ended.
@@ -313,13 +206,13 @@ class Driver:
             self._had_larger_pool = self._before_last_of(self._state.cpu_owners() - owners)
             if running is not None:
                 await self._until(
-                    lambda: self._admitted() <= self._synced_pods, "looked at its pods"
+                    lambda: self._admitted() <= self._events.synced_pods, "looked at its pods"
                 )
                 self._has_devices = self._has_devices or self._state.has_devices()
             await self._free_stale()
             answer = await self._started()
         except KubeletExitedError as error:
-            await self._stop_plugins()
+            await self._plugins.stop()
             return self._refused(error)
         return answer
 
@@ -370,7 +263,7 @@ class Driver:
         for uid, pod in list(self._pods.items()):
             if uid in uids:
                 self._pods[uid] = BoundPod(
-                    pod.manifest, is_initialized=True, completions=pod.completions
+                    self._store, pod.manifest, is_initialized=True, completions=pod.completions
                 )
             else:
                 self._store.delete("pods", *pods.place(pod.manifest))
@@ -381,16 +274,10 @@ class Driver:
 
     def _forget_process(self) -> None:
         """Forgets what concerned the last kubelet process."""
-        self._machine_line = ""
+        self._events = LogEvents(self._on_admission, self._on_affinity)
         self._has_devices = False
-        self._device_updates.clear()
-        self._passes.clear()
         self._last_cpusets.clear()
         self._earlier_uids.clear()
-        self._leaving.clear()
-        self._workers.clear()
-        self._victims.clear()
-        self._synced_pods.clear()
         self._seen_requests = len(self._runtime.requests)
 
     def _is_ready(self) -> bool:
@@ -407,7 +294,7 @@ class Driver:
         self._allocatable = free, memory = await self._answer_of(
             pod_resources.read_allocatable(self._state.pod_resources_socket)
         )
-        every = Facts(kubelet_log.parse(self._machine_line)).all
+        every = Facts(kubelet_log.parse(self._events.machine)).all
         cpus = messages.StartedCPUs(every, free)
         tells_config = "effective-configuration" in self._tell
         return messages.Started(
@@ -416,7 +303,7 @@ class Driver:
 
     async def _stop_kubelet(self) -> None:
         """Kills the kubelet."""
-        await self._stop_plugins()
+        await self._plugins.stop()
         if self._kubelet is not None:
             await self._kubelet.kill()
             self._kubelet = None
@@ -431,16 +318,16 @@ class Driver:
         self._forget_process()
         await self._launch(messages.StartArgs({}, str(folder)), tree)
         try:
-            await self._until(lambda: self._machine_line, "discovered the machine")
+            await self._until(lambda: self._events.machine, "discovered the machine")
         except KubeletExitedError as error:
             return self._refused(error)
         await self._stop_kubelet()
-        return kubelet_log.parse(self._machine_line)
+        return kubelet_log.parse(self._events.machine)
 
     # Pods
 
     def _bind(self, pod: messages.Pod) -> BoundPod:
-        made = BoundPod(pods.bind(pod, self._pod_count, self._level_rules))
+        made = BoundPod(self._store, pods.bind(pod, self._pod_count, self._level_rules))
         self._pod_count += 1
         self._earlier_uids.add(pod["metadata"]["uid"])
         self._pods[pod["metadata"]["uid"]] = made
@@ -482,12 +369,12 @@ class Driver:
 
     async def _preempted(self, pod: BoundPod) -> tuple[messages.PreemptedPod, ...]:
         """Takes the pods off the node that the kubelet has preempted for a pod."""
-        named = {pods.full_name(one.manifest): one for one in self._pods.values()}
+        named = {one.name: one for one in self._pods.values()}
         victims = [named[name] for name in pod.victims]
-        pod.victims = []
+        pod.victims = ()
         found = []
         for one in victims:
-            uid = one.manifest["metadata"]["uid"]
+            uid = one.uid
             outcome = await self._failed(one)
             found.append(messages.PreemptedPod(uid, outcome.reason, outcome.message))
             self._discard(one)
@@ -496,59 +383,19 @@ class Driver:
         return tuple(found)
 
     def _discard(self, pod: BoundPod) -> None:
-        """Takes a pod that has failed off the node, as its owner does."""
-        while (event := self._warning(pod)) is not None:
-            self._store.delete("events", *pods.place(event))
-        self._store.delete("pods", *pods.place(pod.manifest))
-        self._drop(pod.manifest["metadata"]["uid"])
+        pod.discard()
+        self._drop(pod.uid)
 
     async def _failed(self, pod: BoundPod) -> messages.RefusedPod:
         """Waits for the status of a failed pod and for its event."""
-        name = pods.full_name(pod.manifest)
-        await self._until(lambda: self._outcome(pod), f"reported the status of pod {name}")
-        outcome = self._outcome(pod)
+        await self._until(pod.outcome, f"reported the status of pod {pod.name}")
+        outcome = pod.outcome()
         assert outcome is not None
         return outcome
 
-    def _outcome(self, pod: BoundPod) -> messages.RefusedPod | None:
-        """The status of a failed pod and the message of its event; None until both are there."""
-        status, event = self._read(pod).get("status", {}), self._warning(pod)
-        if event is None or status.get("phase") != "Failed":
-            return None
-        return messages.RefusedPod(
-            status["phase"], status.get("reason", ""), status.get("message", ""), event["message"]
-        )
-
     async def _decided(self, pod: BoundPod) -> None:
         """Waits until the kubelet has admitted or rejected a pod."""
-        await self._until(
-            lambda: self._look_at(pod).is_decided,
-            f"decided on pod {pods.full_name(pod.manifest)}",
-        )
-
-    def _look_at(self, pod: BoundPod) -> BoundPod:
-        """Reads from the API server whether the kubelet has rejected a pod.
-
-        The event comes at once. The status may come seconds later, when the kubelet is sure that
-        no container of the pod runs.
-        """
-        event = None if pod.is_admitted else self._warning(pod)
-        if event is not None:
-            pod.refusal = messages.AdmissionRefused(event["reason"], event["message"])
-        return pod
-
-    def _warning(self, pod: BoundPod) -> Object | None:
-        """The warning about a pod as a whole, if there is one."""
-        return next(
-            (
-                one
-                for one in self._store.list("events")
-                if one.get("type") == "Warning"
-                and one["involvedObject"].get("uid") == pod.manifest["metadata"]["uid"]
-                and not one["involvedObject"].get("fieldPath")
-            ),
-            None,
-        )
+        await self._until(pod.is_decided, f"decided on pod {pod.name}")
 
     def _quotas(self, uid: str) -> dict[str, bool] | None:
         """By container: whether the runtime limits it; None until all are created."""
@@ -588,20 +435,20 @@ class Driver:
         if pods.has_init_containers(pod.manifest):
             # Withdrawing an accepted one makes kubelets panic.
             return messages.Unsupported("a resize of a pod with init containers")
-        before = self._read(pod)
+        before = pod.current()
         with self._state.unusable_pod_folder(uid):
             self._store.put("pods", pods.with_resources_of(before, pods.bind(args.pod, 0)))
             await self._until(
-                lambda: self._has_allocated(pod) or self._pending_resize(pod), f"resized pod {uid}"
+                lambda: self._has_allocated(pod) or pod.pending_resize(), f"resized pod {uid}"
             )
-            refusal = self._pending_resize(pod)
+            refusal = pod.pending_resize()
             if refusal is None:
                 lost = self._runtime.lose(uid)
                 await self._until(
-                    lambda: not lost & self._reported_ids(pod), f"lost the containers of {uid}"
+                    lambda: not lost & pod.running_ids(), f"lost the containers of {uid}"
                 )
         if refusal is None:
-            pod.manifest = pods.with_mark(self._read(pod))
+            pod.manifest = pods.with_mark(pod.current())
             self._store.put("pods", pod.manifest)
             await self._until(lambda: self._runs(pod), f"restarted the containers of {uid}")
             return messages.Admitted(self._containers(uid))
@@ -610,43 +457,28 @@ class Driver:
 
     async def _withdraw(self, pod: BoundPod, before: Object) -> None:
         """Restores what a pod requested, and waits until the kubelet has forgotten the resize."""
-        self._store.put("pods", pods.with_resources_of(self._read(pod), before))
+        self._store.put("pods", pods.with_resources_of(pod.current(), before))
         await self._until(
-            lambda: self._has_allocated(pod) and not self._pending_resize(pod),
-            f"kept the resources of {pods.full_name(pod.manifest)}",
+            lambda: self._has_allocated(pod) and not pod.pending_resize(),
+            f"kept the resources of {pod.name}",
         )
 
     def _runs(self, pod: BoundPod) -> bool:
         """Whether the containers of a pod run, and the API server knows about it."""
-        uid = pod.manifest["metadata"]["uid"]
+        uid = pod.uid
         running = {one.place[1]: one.id for one in self._runtime.running() if one.place[0] == uid}
-        reported = self._reported_ids(pod)
+        reported = pod.running_ids()
         return all(
             running.get(name) in reported
             for name in pods.names(pod.manifest)
             if not pods.runs_once(pod.manifest, name)
         )
 
-    def _reported_ids(self, pod: BoundPod) -> set[str]:
-        """The ids of the containers that run according to a pod's status."""
-        status = self._read(pod).get("status", {})
-        return {
-            one["containerID"].rpartition("/")[2]
-            for kind in ("initContainerStatuses", "containerStatuses")
-            for one in status.get(kind) or ()
-            if "running" in one.get("state", {})
-        }
-
     def _has_allocated(self, pod: BoundPod) -> bool:
         """Whether the kubelet has allocated what a pod requests."""
-        allocated = self._state.allocated(pod.manifest["metadata"]["uid"])
-        wanted = pods.amounts(self._read(pod))
+        allocated = self._state.allocated(pod.uid)
+        wanted = pods.amounts(pod.current())
         return {name: wanted[name] for name in allocated} == allocated
-
-    def _pending_resize(self, pod: BoundPod) -> Object | None:
-        """The condition of a pod that doesn't get the resources that it requests."""
-        conditions = self._read(pod)["status"]["conditions"]
-        return next((one for one in conditions if one["type"] == "PodResizePending"), None)
 
     async def remove(self, args: messages.RemoveArgs) -> messages.Answer:
         """Deletes a pod, and waits until its resources are free."""
@@ -657,7 +489,7 @@ class Driver:
             return messages.Done()
         with self._runtime.holding(args.uid):
             lost = await self._lost_while_ending(pod)
-        await self._until(lambda: not self._read(pod), f"removed pod {args.uid}")
+        await self._until(lambda: not pod.current(), f"removed pod {args.uid}")
         self._drop(args.uid)
         await self._free_stale()
         if lost:
@@ -689,25 +521,25 @@ class Driver:
                 self._runtime.end(one)
         await self._until(self._knows_what_runs, "started the next containers")
         await self._until(
-            lambda: "terminated" in self._container_states(pod).get(args.container, {}),
+            lambda: "terminated" in pod.container_states().get(args.container, {}),
             f"reported the end of {args.uid}/{args.container}",
         )
         if pod.completions >= {one["name"] for one in pod.manifest["spec"]["containers"]}:
             await self._until(
-                lambda: self._read(pod)["status"]["phase"] == "Succeeded", f"completed {args.uid}"
+                lambda: pod.current()["status"]["phase"] == "Succeeded", f"completed {args.uid}"
             )
             self._drop(args.uid)
             await self._free_stale()
-            self._request_deletion(pod)
+            pod.request_deletion()
         return messages.Done()
 
     async def _lost_while_ending(self, pod: BoundPod) -> set[str]:
         """Deletes a pod; the checkpoint files that no longer name it while its containers run."""
-        uid = pod.manifest["metadata"]["uid"]
+        uid = pod.uid
         before = self._state.files_naming(uid)
-        self._request_deletion(pod)
+        pod.request_deletion()
         await self._until(
-            lambda: uid in self._runtime.stopping or not self._read(pod), f"stopped pod {uid}"
+            lambda: uid in self._runtime.stopping or not pod.current(), f"stopped pod {uid}"
         )
         if not before or uid not in self._runtime.stopping:
             return set()
@@ -720,10 +552,10 @@ class Driver:
         Kubernetes never reuses a pod's uid. A kubelet that still knows it would take the new pod
         for the old one.
         """
-        await self._until(lambda: not self._leaving, "noticed that pods are gone")
-        for message in (_HOUSEKEEPING_BEGINS, _HOUSEKEEPING_ENDS):
-            await self._more(self._housekeepings, message, "cleaned up after its pods")
-        await self._until(lambda: uid not in self._workers, f"forgotten pod {uid}")
+        await self._until(lambda: not self._events.leaving, "noticed that pods are gone")
+        for message in (log_events.CLEANUP_BEGINS, log_events.CLEANUP_ENDS):
+            await self._more(self._events.cleanups, message, "cleaned up after its pods")
+        await self._until(lambda: uid not in self._events.workers, f"forgotten pod {uid}")
 
     async def _more(self, counter: Counter[str], name: str, what: str) -> None:
         """Waits until an event happens once more."""
@@ -760,18 +592,11 @@ class Driver:
         if pod.refusal is not None:
             self._discard(pod)
             return
-        del self._pods[pod.manifest["metadata"]["uid"]]
-        self._request_deletion(pod)
+        del self._pods[pod.uid]
+        pod.request_deletion()
         if self._check_node:
-            name = pods.full_name(pod.manifest)
-            await self._until(lambda: not self._read(pod), f"removed pod {name}")
-
-    def _request_deletion(self, pod: BoundPod) -> None:
-        stored = self._read(pod)
-        if stored:
-            stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            stored["metadata"]["deletionGracePeriodSeconds"] = 0
-            self._store.put("pods", stored)
+            name = pod.name
+            await self._until(lambda: not pod.current(), f"removed pod {name}")
 
     # The node
 
@@ -782,39 +607,14 @@ class Driver:
         return messages.Done()
 
     async def _report(self, report: messages.DeviceResource) -> None:
-        """Lets a plugin report; it disappears instead if that is the same to everybody."""
-        name = report.resource
-        plugin = self._plugins.get(name)
-        leaves = plugin is not None and plugin.leaves(report) and not self._state.holds(name)
-        event = (_PLUGIN_LEFT if leaves else _DEVICES_PROCESSED), name
-        before = self._device_updates[event]
-        if plugin is None or name in self._departed:
-            await self._start_plugin(report)
-        else:
-            plugin.update(report)
-            if leaves:
-                self._departed.add(name)
-                await plugin.stop()
-        await self._until(lambda: self._device_updates[event] > before, f"the devices of {name}")
-
-    async def _start_plugin(self, report: messages.DeviceResource) -> None:
-        """Starts a plugin; one that returns waits until the kubelet finds it."""
-        returns = report.resource in self._departed
-        folder = self._state.plugin_registry if returns else self._state.plugin_socket.parent
-        plugin = DevicePlugin(folder, f"plugin{self._plugin_count}.sock", report)
-        self._plugin_count += 1
-        self._plugins[report.resource] = plugin
-        self._departed.discard(report.resource)
+        """Lets a plugin report, and waits until the kubelet knows."""
+        event = self._plugins.event(report, self._state), report.resource
+        before = self._events.device_updates[event]
         self._has_devices = True
-        await plugin.start()
-        if not returns:
-            await plugin.register()
-
-    async def _stop_plugins(self) -> None:
-        for plugin in self._plugins.values():
-            await plugin.stop()
-        self._plugins = {}
-        self._departed = set()
+        await self._plugins.report(report, self._state)
+        await self._until(
+            lambda: self._events.device_updates[event] > before, f"the devices of {report.resource}"
+        )
 
     def _initialize(self, pod: BoundPod) -> None:
         """Ends a pod's init containers, so that its app containers start."""
@@ -881,8 +681,8 @@ class Driver:
             return True
         pod = await self._admit_probe(MISSING_IMAGE)
         if pod.refusal is None:
-            name = pods.full_name(pod.manifest)
-            await self._until(lambda: self._passes[name] >= _PASSES, "reconciled the CPUs")
+            name = pod.name
+            await self._until(lambda: self._events.skips[name] >= _PASSES, "reconciled the CPUs")
         await self._remove_probe(pod)
         return pod.refusal is None
 
@@ -906,21 +706,9 @@ class Driver:
         return {
             (uid, name)
             for uid, pod in self._pods.items()
-            for name, state in self._container_states(pod).items()
+            for name, state in pod.container_states().items()
             if "running" in state
         }
-
-    def _container_states(self, pod: BoundPod) -> dict[str, Object]:
-        """The states of a pod's containers, according to its status."""
-        status = self._read(pod).get("status", {})
-        return {
-            one["name"]: one.get("state", {})
-            for kind in ("initContainerStatuses", "containerStatuses")
-            for one in status.get(kind) or ()
-        }
-
-    def _read(self, pod: BoundPod) -> Object:
-        return self._store.get("pods", *pods.place(pod.manifest)) or {}
 
     async def state(self) -> messages.Answer:
         """What the checkpoint files say, with which podresources and the runtime must agree."""
@@ -938,8 +726,8 @@ class Driver:
 
     def _wrongly_told(self, containers: dict[str, messages.Containers]) -> list[str]:
         """Where the runtime or a plugin was told otherwise than the checkpoint files say."""
-        prepared = frozenset().union(*(one.prepared for one in self._plugins.values()))
-        return [*runtime_check.disagreements(self._runtime.existing(), containers, prepared)]
+        prepared_files = self._plugins.prepared_files()
+        return [*runtime_check.disagreements(self._runtime.existing(), containers, prepared_files)]
 
     async def _metrics(self) -> dict[str, int]:
         """The managers' metrics, without the driver's own pods.
@@ -959,8 +747,7 @@ class Driver:
             for one in self._pods.values()
         }
         cpus, memory = self._allocatable
-        devices = frozenset(device for one in self._plugins.values() for device in one.healthy())
-        allocatable = Resources(cpus, frozenset(memory), devices)
+        allocatable = Resources(cpus, frozenset(memory), self._plugins.healthy())
         return await pod_resources.disagreements(
             self._state.pod_resources_socket, expected, allocatable
         )

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 _KLOG = re.compile(r"([IWEF])\d{4} [\d:.]+ +\d+ ([\w.-]+):(\d+)\] (.*)")
 _VALUE = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\{[^=]*?\}(?= |$)|\[[^=]*?\](?= |$)|\S+)')
 _KEPT_LINES = 4000
+_SLOW = 10.0
+"""Seconds after which it is said what somebody waits for."""
+
+
+class KubeletExitedError(Exception):
+    """The kubelet ended; the message has its last words, `code` its exit code."""
+
+    def __init__(self, log: str, code: int) -> None:
+        super().__init__(log)
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,37 @@ class KubeletProcess:
         if self._reader:
             await self._reader
         return code
+
+    async def until(self, ready: Callable[[], object], change: asyncio.Event, what: str) -> None:
+        """Waits until something is so; each change is a reason to look again.
+
+        Args:
+            ready: whether it is so.
+            change: set when something has happened.
+            what: what the kubelet has done then.
+
+        Raises:
+            KubeletExitedError: the kubelet ended first.
+        """
+        ended = asyncio.create_task(self.wait())
+        is_slow = False
+        try:
+            while not ready():
+                change.clear()
+                changed = asyncio.create_task(change.wait())
+                done, _ = await asyncio.wait(
+                    {ended, changed},
+                    return_when=asyncio.FIRST_COMPLETED,
+                    timeout=None if is_slow else _SLOW,
+                )
+                if not done:
+                    is_slow = True
+                    sys.stderr.write(f"waiting until the kubelet has {what}\n")
+                changed.cancel()
+                if ended in done and not ready():
+                    raise KubeletExitedError("\n".join(self.tail), ended.result())
+        finally:
+            ended.cancel()
 
     async def kill(self) -> None:
         """Ends it at once."""

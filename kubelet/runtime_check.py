@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def disagreements(
     running: Iterable[RuntimeContainer],
     pods: Mapping[str, messages.Containers],
-    prepared: AbstractSet[str] = frozenset(),
+    prepared_files: AbstractSet[str] = frozenset(),
 ) -> Iterator[str]:
     """Where the runtime was told otherwise, as sentences.
 
@@ -32,7 +32,7 @@ def disagreements(
     Args:
         running: the runtime's containers.
         pods: by uid: the pod's containers.
-        prepared: the files of the devices that plugins were asked to prepare.
+        prepared_files: the files of the devices that plugins were asked to prepare.
     """
     for one in running:
         uid, name = one.place
@@ -44,23 +44,25 @@ def disagreements(
         if one.resources != one.resources_at_creation:
             yield from _differences(f"updated {uid}/{name} to", one.resources, own)
         if own.devices is not None:
-            yield from _device_differences(one, own.devices, prepared)
+            yield from _device_differences(one, own.devices, prepared_files)
 
 
 def _device_differences(
-    one: RuntimeContainer, devices: Mapping[str, tuple[str, ...]], prepared: AbstractSet[str]
+    container: RuntimeContainer,
+    devices: Mapping[str, tuple[str, ...]],
+    prepared_files: AbstractSet[str],
 ) -> Iterator[str]:
-    place = "/".join(one.place)
+    place = "/".join(container.place)
     files = {
         device_access.device_file(resource, name)
         for resource, names in devices.items()
         for name in names
     }
-    for kind, told in device_access.told(one.config):
+    for kind, told in device_access.by_kind(container.config):
         if told != files:
             yield f"the runtime got {kind} {_join(told)} for {place}, which has {_join(files)}"
-    missing = files - prepared
-    if missing and one.resources_at_creation is not None:
+    missing = files - prepared_files
+    if missing and container.resources_at_creation is not None:
         yield f"no plugin was asked to prepare {_join(missing)} before {place} was created"
 
 

@@ -207,7 +207,7 @@ async def test_a_plugin_notes_the_devices_that_it_prepares(tmp_path: Path) -> No
             await kubelet.ask(
                 "PreStartContainer", "PreStartContainerRequest", "Empty", devices_ids=names
             )
-        assert kubelet.plugin.prepared == {f"/dev/{NIC}/a", f"/dev/{NIC}/b"}
+        assert kubelet.plugin.prepared_files == {f"/dev/{NIC}/a", f"/dev/{NIC}/b"}
 
 
 @pytest.mark.parametrize(
