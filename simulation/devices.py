@@ -163,7 +163,7 @@ def as_recorded(
             if free := len(ids - own):
                 notes.append(
                     f"{resource}: the state does not record the NUMA nodes of {free} free devices;"
-                    f" declare all {len(ids)}, such as --devices {resource}={len(ids)}@0"
+                    f" declare all {len(ids)} with --devices {resource}=COUNT@NODES"
                 )
         elif ids.isdisjoint(device.id for device in one.ids):
             found[resource] = _renamed(one, own, ids - own, recorded)

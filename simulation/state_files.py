@@ -22,6 +22,9 @@ CPU, MEMORY, DEVICES = cpu.FILE_NAME, memory.FILE_NAME, devices.FILE_NAME
 NAMES = (CPU, MEMORY, DEVICES)
 """The checkpoints of the CPU, Memory and Device Managers, relative to the kubelet's directory."""
 
+BY_STAGE = {"cpu": CPU, "memory": MEMORY}
+"""The file that causes a refusal at each stage."""
+
 STATE_DIR = "/var/lib/kubelet"
 """The kubelet's default directory for checkpoints."""
 
