@@ -80,11 +80,9 @@ def _owner(pod: str, container: str) -> str:
 
 def _pool_lines(pool: SharedPool) -> Iterator[str]:
     total = room(CPU, pool.request)
-    less = ", less than they request" if pool.is_short else ""
-    yield (
-        f"{len(pool.before)} CPUs before, {len(pool.after)} after, for containers that request"
-        f" {total}{less}"
-    )
+    less = ", more than it has" if pool.is_short else ""
+    before, now = plural(len(pool.before), "CPU"), plural(len(pool.after), "CPU")
+    yield f"{before} before, {now} now; its containers request {total}{less}"
     ordered = sorted(pool.pods, key=lambda one: -one.request)
     for one in ordered[:_MAX_SHARING]:
         yield f"  {one.pod}: requests {room(CPU, one.request)}"

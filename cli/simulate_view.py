@@ -182,7 +182,8 @@ def answer(simulation: NodeSimulation, question: Question, machine: str) -> answ
     title = _verdict(simulation.pods)
     if question.state:
         setting.append(("state", question.state.folder or "none"))
-        title = f"{plural(len(simulation.restored), 'pod')} on the node; {title}"
+        on_node = f"{plural(len(simulation.restored), 'pod')} on the node"
+        title = f"{on_node}; {title}" if simulation.pods else on_node
     if simulation.warnings:
         title += (
             f"; {plural(len(simulation.warnings), 'answer')} affected by defects of the kubelet"

@@ -12,7 +12,7 @@ import msgspec
 
 from numaproof.inputs import documents, typed
 from numaproof.inputs.errors import shorten
-from numaproof.inputs.plurals import format_numbers
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
 
@@ -162,7 +162,8 @@ def as_recorded(
             found[resource] = _from_record(resource, ids, recorded)
             if free := len(ids - own):
                 notes.append(
-                    f"{resource}: the state does not record the NUMA nodes of {free} free devices;"
+                    f"{resource}: the state does not record the NUMA nodes of"
+                    f" {plural(free, 'free device')};"
                     f" declare all {len(ids)} with --devices {resource}=COUNT@NODES"
                 )
         elif ids.isdisjoint(device.id for device in one.ids):

@@ -167,8 +167,10 @@ class StateDifference(msgspec.Struct, frozen=True):
 def differences(state: NodeState, node: StartedNode) -> Iterator[StateDifference]:
     """Yields the pods about which the files and a node started from them disagree.
 
-    Pods that the node refused are skipped.
+    Pods that the node refused are skipped. Without files, there is nothing to disagree with.
     """
+    if not state.files:
+        return
     recorded = {
         (file, uid): {name: _recorded(file, one) for name, one in containers.items()}
         for file, uid, containers in entries(state.files)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from numaproof.inputs.names import MAX_LISTED
 from numaproof.protocol import messages
 from numaproof.simulation.admission import (
     CheckedSimulation,
@@ -127,7 +128,8 @@ def find_pods(text: str, names: Iterable[str]) -> tuple[str, ...]:
     if found:
         return found
     close = get_close_matches(text, {form for one in every for form in _forms(one)}, n=1)
-    raise UnknownPodError(f"no pod {text!r}" + (f"; did you mean {close[0]}?" if close else ""))
+    fix = f"did you mean {close[0]}?" if close else f"use one of {', '.join(every[:MAX_LISTED])}"
+    raise UnknownPodError(f"no pod {text!r}; {fix}" if every else f"no pod {text!r}")
 
 
 def _forms(name: str) -> Iterator[str]:
