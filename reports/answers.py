@@ -274,7 +274,7 @@ def html(answer: AnswerReport) -> str:
         signs=SIGNS,
         words=_WORDS,
         heads=HEADS,
-        shown_in=lambda one: visible_columns(one.rows),
+        shown_in=lambda report: visible_columns(report.rows),
         drawing_of=_drawing,
     )
 

@@ -52,7 +52,7 @@ def test_holders_of_any_file_are_listed() -> None:
 def test_devices_are_read_with_their_numa_nodes() -> None:
     found = device_checkpoint.recorded_devices(sealed(DATA), "1.36")
     assert found is not None
-    assert found.held == {"uid-a": {"main": {NIC: frozenset("xy")}}}
+    assert found.allocations == {"uid-a": {"main": {NIC: frozenset("xy")}}}
     assert found.healthy == {NIC: frozenset("xz")}
     near = found.nodes[NIC, "x"]
     assert near is not None

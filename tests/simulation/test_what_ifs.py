@@ -82,7 +82,7 @@ def play(asked: Question, tmp_path: Path, *args: Any, **options: Any) -> NodeSim
 
 def test_pods_on_the_node_keep_what_the_state_records(node: Question, tmp_path: Path) -> None:
     found = play(node, tmp_path, ())
-    held = {one.pod: (one.containers or {})["main"] for one in found.restored}
+    held = {one.pod: (one.containers or {})["main"] for one in found.readmissions}
     assert str(held["Pod/default/db"].exclusive) == "1-5,25-29"
     assert held["Pod/default/packets"].devices == {NIC: ("nic-0",)}
     assert not held["Pod/default/web"].exclusive
@@ -101,13 +101,13 @@ def test_who_holds_what_is_listed_by_numa_node(node: Question, tmp_path: Path) -
     assert str(first.cpus.reserved) == "0,24"
     assert str(second.cpus.free) == "18-23,42-47"
     (memory,) = second.memory
-    assert [(one.pod, one.size >> 30) for one in memory.held] == [
+    assert [(one.pod, one.size >> 30) for one in memory.holders] == [
         ("Pod/default/packets", 4),
         ("Pod/default/batch", 4),
     ]
     (nics,) = second.devices
     assert nics.free == ("nic-1", "nic-2")
-    assert [(one.pod, one.ids) for one in nics.held] == [("Pod/default/packets", ("nic-0",))]
+    assert [(one.pod, one.ids) for one in nics.holders] == [("Pod/default/packets", ("nic-0",))]
 
 
 def test_disagreements_with_the_pods_on_the_node_are_named(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_disagreements_with_the_pods_on_the_node_are_named(tmp_path: Path) -> No
         (state_files.CPU, "Pod/default/batch", "not recorded"),
         (state_files.MEMORY, "Pod/default/batch", "not recorded"),
     ]
-    assert [one.pod for one in found.restored if one.refusal] == ["Pod/default/cache"]
+    assert [one.pod for one in found.readmissions if one.refusal] == ["Pod/default/cache"]
     assert not found.admitted
 
 
@@ -161,7 +161,7 @@ def test_what_ifs_follow_each_other(node: Question, tmp_path: Path) -> None:
         [True],
         [True] * 4,
     ]
-    assert found.steps[0].removed == ("Pod/default/batch",)
+    assert found.steps[0].removed_pods == ("Pod/default/batch",)
     before, after = found.steps[3].pods[0], found.steps[4].pods[-1]
     assert before == after
     assert found.steps[3].holdings == found.steps[4].holdings
