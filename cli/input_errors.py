@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numaproof.campaign.journal import JournalError
+from numaproof.collection.collecting import NothingCollectedError
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
@@ -30,6 +31,7 @@ INPUT_ERRORS = (
     FolderInUseError,
     JournalError,
     NoStateError,
+    NothingCollectedError,
     ProfileError,
     PromotionError,
     RecordingError,
