@@ -15,7 +15,7 @@ from numaproof.reference.deviations.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError
-from numaproof.simulation.upgrades import NoStateError
+from numaproof.simulation.state_files import NoStateError
 from numaproof.workdir.output_folder import FolderInUseError
 from numaproof.workdir.scratch import ScratchError
 

@@ -90,23 +90,17 @@ def _files(place: user_files.UserFile) -> list[user_files.UserFile]:
     Raises:
         click.UsageError: there are none.
     """
-    from numaproof.simulation import checkpoints
+    from numaproof.simulation import state_files
 
     folder = Path(place.name)
     if not folder.is_dir():
         return [place]
-    places = (folder, folder / checkpoints.STATE_DIR.lstrip("/"))
-    found = [
-        parent / name
-        for name in checkpoints.FILES
-        for parent in places
-        if (parent / name).is_file()
-    ]
+    found = state_files.paths(folder)
     if not found:
         raise click.UsageError(
-            f"{folder}: no checkpoint files; expected {', '.join(checkpoints.FILES)}"
+            f"{folder}: no checkpoint files; expected {', '.join(state_files.NAMES)}"
         )
-    return [user_files.UserFile(str(one)) for one in found]
+    return [user_files.UserFile(str(one)) for one in found.values()]
 
 
 def _judge(
@@ -116,12 +110,12 @@ def _judge(
     kubernetes: str,
 ) -> checkpoints.Judgement:
     from numaproof.formats.machines.needs import require_enough
-    from numaproof.simulation import checkpoints
+    from numaproof.simulation import checkpoints, state_files
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.workdir.scratch import scratch_folder
 
     try:
-        checkpoint = checkpoints.read(file.read(checkpoints.MAX_BYTES), Path(file.name).name)
+        checkpoint = checkpoints.read(file.read(state_files.MAX_BYTES), Path(file.name).name)
         notes: tuple[str, ...] = ()
         if config is None:
             settings = checkpoints.assumed_config(checkpoint, machine.machine, kubernetes)

@@ -94,7 +94,8 @@ def upgrade(
     from numaproof.cli.upgrade_view import Setting, upgrade_lines
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
-    from numaproof.simulation.upgrades import UpgradeQuestion, load_files
+    from numaproof.simulation.state_files import load_files
+    from numaproof.simulation.upgrades import UpgradeQuestion
     from numaproof.simulation.upgrades import upgrade as play
     from numaproof.workdir.scratch import scratch_folder
 

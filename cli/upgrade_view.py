@@ -11,8 +11,8 @@ from numaproof.cli.simulate_view import block_text, note_lines
 from numaproof.inputs.documents import dotted_path
 from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
-from numaproof.simulation.checkpoints import STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding
+from numaproof.simulation.state_files import STATE_DIR
 from numaproof.simulation.upgrades import FileOutcome, PodOutcome
 
 if TYPE_CHECKING:

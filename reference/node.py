@@ -190,7 +190,8 @@ class StartedNode:
 
     def _others(self, pod: Pod) -> list[Pod]:
         """The other pods admitted since the start."""
-        return [one for uid, one in self.pods.items() if uid in self.admitted - {pod.uid}]
+        others = self.admitted - {pod.uid}
+        return [one for uid, one in self.pods.items() if uid in others]
 
     def _make_room(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
         """Checks that the node has room for a pod; for a critical one, evicts others.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard, get_args
 
@@ -15,10 +14,11 @@ from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.checkpoints import devices as devices_checkpoint
 from numaproof.reference.checkpoints import files
 from numaproof.reference.checkpoints import memory as memory_checkpoint
-from numaproof.simulation import device_checkpoint
+from numaproof.simulation import device_checkpoint, state_files
 from numaproof.simulation.admission import Question, begin
 from numaproof.simulation.checkpoint_damage import damage, syntax_damage
 from numaproof.simulation.defects import DefectNote, notes
+from numaproof.simulation.state_files import STATE_DIR
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -208,19 +208,10 @@ def _is_amount(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Maximum size of a checkpoint file, ten times that of a node with a thousand pods."""
-
 MAX_OVERLAPS = 20
 """Maximum number of pairs of pods with overlapping CPUs to report."""
 
-STATE_DIR = "/var/lib/kubelet"
-"""The kubelet's default directory for checkpoints."""
-
 Kind = Literal["cpu_manager_state", "memory_manager_state", "kubelet_internal_checkpoint"]
-
-FILES = ("cpu_manager_state", "memory_manager_state", devices_checkpoint.FILE_NAME)
-"""The checkpoint files of a node, below the kubelet's directory."""
 
 
 class UnknownFileError(ValueError):
@@ -265,7 +256,7 @@ def read(content: bytes, name: str) -> Checkpoint:
     Raises:
         UnknownFileError: the file is not a checkpoint.
     """
-    fields = _fields(content)
+    fields = state_files.fields(content)
     if device_checkpoint.is_device_checkpoint(fields):
         return Checkpoint(content, "kubelet_internal_checkpoint", fields)
     if "machineState" in fields and isinstance(fields["machineState"], dict | None):
@@ -456,17 +447,6 @@ def _overlaps(entries: Any) -> list[str]:
             return [*found[:MAX_OVERLAPS], "... and more pods with overlapping CPUs"]
         held[uid], taken = cpus, taken | cpus
     return found
-
-
-def _fields(content: bytes | str) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    data = found.get("data")
-    return (isinstance(data, str) and _fields(data)) or found
 
 
 def _cpus(text: Any) -> CPUSet:

@@ -12,10 +12,12 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.sets import NUMASet
 from numaproof.reference.checkpoints.files import checksum
+from numaproof.reference.devices.state import Devices, DeviceState, devices_by_resource
 from numaproof.reference.golang import decoding, dumping
 from numaproof.simulation.checkpoint_damage import syntax_damage
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NAME = "kubelet_internal_checkpoint"
+
+_NO_TOPOLOGY = -1
+"""The node of devices whose plugin reports no topology."""
 
 _IDS = decoding.Array(decoding.Text(), "[]string")
 _LAST_WITH_LISTS = "1.30"
@@ -91,6 +96,78 @@ def summary(content: bytes) -> str:
     if not pods:
         return "no container holds devices"
     return f"devices are held by {plural(len(pods), 'pod')}: {', '.join(resources)}"
+
+
+class RecordedDevices(NamedTuple):
+    """The devices in a checkpoint.
+
+    Attributes:
+        held: the ids by pod uid, container and resource.
+        healthy: the ids of each resource's healthy devices.
+        nodes: the NUMA nodes of held devices, by resource and id; None without topology. The file
+            does not have the nodes of free devices.
+    """
+
+    held: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]]
+    healthy: Mapping[str, frozenset[str]]
+    nodes: Mapping[tuple[str, str], NUMASet | None]
+
+    def state(self) -> DeviceState:
+        """Returns the Device Manager's state after reading the checkpoint."""
+        lists = {name: Devices(healthy=ids) for name, ids in self.healthy.items()}
+        return DeviceState(lists, self.held, devices_by_resource(self.held))
+
+
+def recorded_devices(content: bytes, kubernetes: str) -> RecordedDevices | None:
+    """Returns the devices in a file; None if a kubelet of the release cannot read it."""
+    if _unreadable(content, kubernetes):
+        return None
+    data = json.loads(content)["Data"]
+    held: dict[str, dict[str, dict[str, frozenset[str]]]] = {}
+    nodes: dict[tuple[str, str], set[int]] = {}
+    for entry in data["PodDeviceEntries"] or ():
+        resource, by_node = entry["ResourceName"], _by_node(entry["DeviceIDs"])
+        for node, ids in by_node.items():
+            for device in ids:
+                nodes.setdefault((resource, device), set()).add(node)
+        container = held.setdefault(entry["PodUID"], {}).setdefault(entry["ContainerName"], {})
+        container[resource] = frozenset(one for ids in by_node.values() for one in ids)
+    healthy = data["RegisteredDevices"] or {}
+    return RecordedDevices(
+        held,
+        {resource: frozenset(ids or ()) for resource, ids in healthy.items()},
+        {
+            device: None if near == {_NO_TOPOLOGY} else NUMASet(near - {_NO_TOPOLOGY})
+            for device, near in nodes.items()
+        },
+    )
+
+
+def _by_node(ids: Any) -> dict[int, list[str]]:
+    """The devices by node; the format of Kubernetes 1.19 has no nodes."""
+    if isinstance(ids, list):
+        return {_NO_TOPOLOGY: ids}
+    return {int(node): row or [] for node, row in (ids or {}).items()}
+
+
+def entries(fields: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Returns the devices that a file records, by pod uid, container and resource.
+
+    `fields` are the file's fields. Malformed entries are skipped.
+    """
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    data = fields.get("Data")
+    listed = data.get("PodDeviceEntries") if isinstance(data, dict) else None
+    for entry in listed if isinstance(listed, list) else ():
+        match entry:
+            case {
+                "PodUID": str(uid),
+                "ContainerName": str(name),
+                "ResourceName": str(resource),
+                "DeviceIDs": ids,
+            }:
+                found.setdefault(uid, {}).setdefault(name, {})[resource] = ids
+    return found
 
 
 def _unreadable(content: bytes, kubernetes: str) -> str:

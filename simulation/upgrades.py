@@ -6,25 +6,30 @@ the new kubelet refuses a file, the file is removed, as the error message advise
 
 from __future__ import annotations
 
-import json
-import os
 from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from numaproof.inputs import door
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
-from numaproof.reference.checkpoints import cpu, devices, files, memory
 from numaproof.reference.config.gates import Gate, Maturity
 from numaproof.reference.deviations.releases import Release, release
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import configuration_check
 from numaproof.simulation.admission import CannotAnswerError, Kubelet, Question, require_answer
-from numaproof.simulation.checkpoints import MAX_BYTES, STATE_DIR
 from numaproof.simulation.configuration_check import ConfigurationFinding, ConfigurationVerdict
 from numaproof.simulation.defects import DefectNote, notes
+from numaproof.simulation.state_files import (
+    CPU,
+    MEMORY,
+    STATE_DIR,
+    Files,
+    for_reference,
+    holders,
+    read_files,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,14 +137,8 @@ def _standing(gate: Gate | None) -> str | None:
     return f"{gate.maturity}, locked {on}" if gate.is_locked else f"{gate.maturity}, {on}"
 
 
-CPU, MEMORY = cpu.FILE_NAME, memory.FILE_NAME
-NAMES = (CPU, MEMORY, devices.FILE_NAME)
-"""The checkpoints of the CPU, Memory and Device Managers, relative to the kubelet's directory."""
-
 BY_STAGE = {"cpu": CPU, "memory": MEMORY}
 """The file that causes a refusal at each stage."""
-
-Files = dict[str, bytes]
 
 
 class FileOutcome(msgspec.Struct, frozen=True):
@@ -152,57 +151,6 @@ class FileOutcome(msgspec.Struct, frozen=True):
     file: str
     effect: Literal["read", "rewritten", "refused"]
     message: str = ""
-
-
-class NoStateError(ValueError):
-    """A directory contains none of the managers' checkpoints; the message names the directory."""
-
-
-def load_files(folder: Path) -> Files:
-    """Reads the checkpoints in a kubelet's directory, or in a copy of it.
-
-    Raises:
-        NoStateError: there is no checkpoint of the CPU Manager or the Memory Manager.
-        DocumentError: a file cannot be read, is not a regular file, or is too large.
-    """
-    found = read_files(folder)
-    if not found.keys() & {CPU, MEMORY}:
-        message = f"{folder}: found neither {CPU} nor {MEMORY}; use a copy of /var/lib/kubelet"
-        raise NoStateError(message)
-    return found
-
-
-def read_files(folder: Path) -> Files:
-    """Reads the checkpoints that exist in a directory.
-
-    Raises:
-        DocumentError: a file cannot be read, is not a regular file, or is too large.
-    """
-    return {
-        name: door.read(folder / name, most=MAX_BYTES)
-        for name in NAMES
-        if os.path.lexists(folder / name)
-    }
-
-
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Writes checkpoints to a directory."""
-    for name, content in contents.items():
-        files.write(folder / name, content)
-
-
-def holders(contents: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Returns the sorted uids of the pods that hold resources according to the files."""
-    uids: set[str] = set()
-    for name in (CPU, MEMORY):
-        try:
-            document = json.loads(contents.get(name, b"{}"))
-        except (ValueError, RecursionError):
-            continue
-        entries = document.get("entries") if isinstance(document, dict) else None
-        if isinstance(entries, dict):
-            uids |= entries.keys()
-    return tuple(sorted(uids))
 
 
 Held = messages.Containers
@@ -371,8 +319,10 @@ def _play(
         for release in (before, after)
     )
     given = question.files
+    if given is not None and isinstance(kubelet, Reference):
+        given = for_reference(given, before)
     known = {pod.manifest["metadata"]["uid"] for pod in pods}
-    unknown = [uid for uid in holders(given or {}) if uid not in known]
+    unknown = [uid for uid in holders(question.files or {}) if uid not in known]
     stay = pods if given is not None else ()
     refused_flag = next((one for one in old.findings if one.path[0:1] in flag_names), None)
     today = node.start(before, config, given or {}, stay)

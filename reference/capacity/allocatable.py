@@ -168,9 +168,12 @@ def total_request(pod: Pod, resource: str) -> int:
     def of_container(container: PodContainer) -> Fraction:
         return quantity.parse(container.requests.get(resource, 0))
 
-    own = pod.requests.get(resource)
-    peak = containers.peak(pod.containers, of_container) if own is None else quantity.parse(own)
-    return in_units(resource, peak + quantity.parse(pod.overhead.get(resource, 0)))
+    if resource not in pod.totals:
+        own = pod.requests.get(resource)
+        peak = containers.peak(pod.containers, of_container) if own is None else quantity.parse(own)
+        whole = peak + quantity.parse(pod.overhead.get(resource, 0))
+        pod.totals[resource] = in_units(resource, whole)
+    return pod.totals[resource]
 
 
 def in_units(resource: str, amount: Fraction) -> int:

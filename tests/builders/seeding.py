@@ -19,7 +19,8 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 from numaproof.simulation.admission import Question
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.upgrades import UpgradeQuestion, read_files
+from numaproof.simulation.state_files import read_files
+from numaproof.simulation.upgrades import UpgradeQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
