@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import user_files
+from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.outputs import OUTPUT_FILE
@@ -23,6 +24,9 @@ SOME_REFUSED = 1
 
 
 @click.command()
+@captured_node_option(
+    required=("machine", "configs"), machine="machine", config="configs", release="kubernetes"
+)
 @node_machine_option
 @user_files.config_option(is_required=True)
 @node_devices_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.cli import user_files
+from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.targets import open_target, program_option, release_choice, timeout_option
 from numaproof.protocol import codec
@@ -22,7 +23,19 @@ ATTENTION = 1
 
 
 @click.command()
-@release_choice("--from", "before", required=True, help="The node's current Kubernetes release.")
+@captured_node_option(
+    required=("before", "machine"),
+    machine="machine",
+    config="configs",
+    state_folder="state",
+    pods="files",
+    release="before",
+)
+@release_choice(
+    "--from",
+    "before",
+    help="The node's current Kubernetes release. Required without --node.",
+)
 @release_choice(
     "--to",
     "after",

@@ -27,11 +27,19 @@ F = TypeVar("F", bound="Callable[..., Any]")
 class UserFile:
     """A file that the user named, or standard input, read on demand.
 
-    `choice` is the name of one of the configurations in the file.
+    Attributes:
+        name: its name.
+        choice: the name of one of the configurations in the file.
+        path: where it is, if its name is not a path because it is part of another file.
     """
 
     name: str
     choice: str = ""
+    path: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        return self.path or Path(self.name)
 
     def read(self, most: int) -> bytes:
         """Reads the file's bytes.
@@ -43,7 +51,7 @@ class UserFile:
 
         if self.name == STDIN:
             return door.read_bounded(sys.stdin.buffer, STDIN, most=most)
-        return door.read(self.name, most=most)
+        return door.read(self.place, name=self.name, most=most)
 
     def text(self) -> str:
         """Reads the file's text, which may contain several documents and be gzip-compressed.
@@ -102,13 +110,12 @@ def config_option(
     default: str = "the kubelet's defaults", *, is_required: bool = False
 ) -> Callable[[F], F]:
     """Returns the option for a kubelet's configuration; `default` describes the default."""
-    ending = "." if is_required else f" (default: {default})."
+    ending = ". Required without --node." if is_required else f" (default: {default})."
     return click.option(
         "--config",
         "configs",
         type=CONFIGURATION,
         multiple=True,
-        required=is_required,
         metavar="FILE",
         help="The node's kubelet configuration: a KubeletConfiguration, a file of another product"
         " that contains one, a directory of drop-ins, or the kubelet's flags. FILE#NAME chooses one"

@@ -70,8 +70,8 @@ def test_the_commands_are_shown_first(
         f"  {own} get node worker-7 --output=json --context=blue",
         f"  {own} get --raw=/api/v1/nodes/worker-7/proxy/configz --context=blue",
         (
-            f"  {own} get pods --all-namespaces --field-selector=spec.nodeName=worker-7 --output=json"
-            " --context=blue"
+            f"  {own} get pods --all-namespaces --field-selector=spec.nodeName=worker-7"
+            " --output=json --context=blue"
         ),
         (
             f"  {own} get noderesourcetopologies.topology.node.k8s.io worker-7 --output=json"

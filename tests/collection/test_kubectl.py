@@ -31,8 +31,8 @@ IN_NAMESPACE = (
         (
             (
                 'E1126 22:29:21.839088   21335 memcache.go:381] "Couldn\'t get" err="refused"\n'
-                "The connection to the server 127.0.0.1:1 was refused - did you specify the right host"
-                " or port?"
+                "The connection to the server 127.0.0.1:1 was refused - did you specify the right"
+                " host or port?"
             ),
             "unreachable",
         ),
