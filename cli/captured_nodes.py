@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from numaproof.formats.nodes.reading import CapturedNode, SourceFile
 
 F = TypeVar("F", bound="Callable[..., Any]")
-Part = Literal["machine", "config", "state", "state_folder", "pods", "release"]
-"""What a node has. The state files are in a `UserFile` or, as `state_folder`, in a path."""
+Part = Literal["machine", "config", "state", "pods", "release"]
+"""What a node has."""
 
 _NAMES: dict[str, str] = {
     "config": "configuration",
     "release": "Kubernetes release",
     "state": "state files",
-    "state_folder": "state files",
 }
 """How messages call the parts that are not called by their own names."""
 
@@ -65,9 +64,9 @@ def captured_node_option(
                 node = None
                 if captured is not None:
                     node = stack.enter_context(_open(captured))
-                    taken = _taken(ctx, node, parameters)
-                    values |= {parameters[part]: value for part, value in taken.items()}
-                    for line in _lines(node, _open_parts(ctx, parameters), taken):
+                    values_by_part = _parts_of(ctx, node, parameters)
+                    values |= {parameters[part]: value for part, value in values_by_part.items()}
+                    for line in _lines(node, _open_parts(ctx, parameters), values_by_part):
                         click.echo(line, err=True)
                 _require(ctx, required, values, node, parameters)
                 return command(**values)
@@ -87,7 +86,9 @@ def _open(name: str) -> AbstractContextManager[CapturedNode]:
     return open_node(file, node)
 
 
-def _taken(ctx: click.Context, node: CapturedNode, parameters: Mapping[str, str]) -> dict[str, Any]:
+def _parts_of(
+    ctx: click.Context, node: CapturedNode, parameters: Mapping[str, str]
+) -> dict[str, Any]:
     """Returns the values of the parts that the command takes from the node.
 
     Raises:
@@ -97,7 +98,6 @@ def _taken(ctx: click.Context, node: CapturedNode, parameters: Mapping[str, str]
         "machine": node.machine,
         "config": tuple(map(_user_file, node.configuration)),
         "state": node.state and _user_file(node.state),
-        "state_folder": node.state and node.state.path,
         "pods": node.pods and (_user_file(node.pods),),
         "release": _release(node),
     }
@@ -129,15 +129,17 @@ def _release(node: CapturedNode) -> str | None:
     return release if release in RELEASES else None
 
 
-def _lines(node: CapturedNode, parts: Sequence[str], taken: Mapping[str, Any]) -> Iterator[str]:
+def _lines(
+    node: CapturedNode, parts: Sequence[str], values_by_part: Mapping[str, Any]
+) -> Iterator[str]:
     """Yields what the command takes from the node, and what is missing."""
     from numaproof.protocol.releases import RELEASES
 
-    names = _listing([_NAMES.get(part, part) for part in taken if part != "release"])
+    names = _listing([_NAMES.get(part, part) for part in values_by_part if part != "release"])
     version = f" (kubelet {node.kubernetes})" if node.kubernetes else ""
     of = f" of {node.node}{version}" if node.node else ""
     yield f"{node.file}: read the {names}{of} from {node.format}"
-    if node.kubernetes and "release" in set(parts) - taken.keys():
+    if node.kubernetes and "release" in set(parts) - values_by_part.keys():
         known = f"{RELEASES[0]} to {RELEASES[-1]}"
         yield f"{node.file}: kubelet {node.kubernetes} is not among the known releases, {known}"
     if node.record is not None:
@@ -148,7 +150,6 @@ _FILES = {
     "machine": "tree",
     "config": "configz.json",
     "state": "state",
-    "state_folder": "state",
     "pods": "pods.json",
 }
 """The file or folder of an archive that has most of a part."""

@@ -15,7 +15,9 @@ from numaproof.reference.deviations.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError
+from numaproof.simulation.node_state import SeveralNodesError
 from numaproof.simulation.state_files import NoStateError
+from numaproof.simulation.what_ifs import PodExistsError, UnknownPodError
 from numaproof.workdir.output_folder import FolderInUseError
 from numaproof.workdir.scratch import ScratchError
 
@@ -32,11 +34,14 @@ INPUT_ERRORS = (
     JournalError,
     NoStateError,
     NothingCollectedError,
+    PodExistsError,
     ProfileError,
     PromotionError,
     RecordingError,
     ScratchError,
+    SeveralNodesError,
     TreeError,
+    UnknownPodError,
     UnknownReleaseError,
     WriteError,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,21 +12,25 @@ from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
+from numaproof.cli.ordered_options import ALL, OrderedCommand
 from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numaproof.reports.answers import AnswerReport
 
 SOME_REFUSED = 1
 
 
-@click.command()
+@click.command(cls=OrderedCommand)
 @captured_node_option(
-    required=("machine", "configs"), machine="machine", config="configs", release="kubernetes"
+    required=("machine", "configs"),
+    machine="machine",
+    config="configs",
+    state="state",
+    pods="on_node",
+    release="kubernetes",
 )
 @node_machine_option
 @user_files.config_option(is_required=True)
@@ -37,7 +42,45 @@ SOME_REFUSED = 1
 )
 @release_option
 @own_baseline_option
-@click.option("--explain", is_flag=True, help="Also explain admitted pods.")
+@click.option(
+    "--state",
+    type=user_files.USER_FOLDER,
+    metavar="DIR",
+    help="Start from a node's state: its /var/lib/kubelet or a copy, which is not changed.",
+)
+@click.option(
+    "--pods-on-node",
+    "on_node",
+    type=user_files.USER_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="The pods on that node: the output of kubectl get pods -o json or yaml, or a directory of"
+    " such files. Repeatable.",
+)
+@click.option(
+    "--remove",
+    metavar="POD",
+    multiple=True,
+    help="Then remove a pod. Repeatable; what-ifs are played in the order given.",
+)
+@click.option("--restart", count=True, help="Then restart the kubelet. Repeatable.")
+@click.option(
+    "--then",
+    "later",
+    type=user_files.USER_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Then admit the pods of another file. Repeatable.",
+)
+@click.option(
+    "--explain",
+    is_flag=False,
+    flag_value=ALL,
+    multiple=True,
+    metavar="[POD]",
+    help="Also explain admitted pods. With POD, explain that pod and, if it is refused, show which"
+    " pods would have to go. Repeatable.",
+)
 @click.option(
     "--out",
     type=OUTPUT_FILE,
@@ -60,10 +103,15 @@ def simulate(
     devices: tuple[str, ...],
     replicas: int | None,
     kubernetes: str,
+    state: user_files.UserFile | None,
+    on_node: tuple[user_files.UserFile, ...],
+    remove: tuple[str, ...],
+    restart: int,
+    later: tuple[user_files.UserFile, ...],
     out: Path | None,
     files: tuple[user_files.UserFile, ...],
     baseline: str,
-    explain: bool,
+    explain: tuple[str, ...],
     strict: bool,
     lenient: bool,
     as_json: bool,
@@ -74,6 +122,9 @@ def simulate(
     stands for all of its replicas. Warnings name known defects of the kubelet that make an answer
     differ from the documentation.
 
+    The node is empty, or continues from its --state like a kubelet that restarts. The answer then
+    shows who holds what on each NUMA node.
+
     Exit codes: 0 all pods admitted, 1 a pod was refused or the kubelet does not start (with
         --strict, also if there are only warnings), 2 invalid input.
 
@@ -83,14 +134,19 @@ def simulate(
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml \\
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
+      numaproof simulate --machine laptop-4c8t --config kubelet.yaml --state kubelet \\
+        --pods-on-node on-node.yaml pods.yaml --remove web --restart
     """
+    from msgspec.structs import replace
+
+    from numaproof.cli.node_files import read_state, what_ifs, wishes_of
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
-    from numaproof.simulation.admission import simulate as run
+    from numaproof.simulation.what_ifs import simulate as run
     from numaproof.workdir.output_files import write_file
     from numaproof.workdir.scratch import scratch_folder
 
@@ -99,15 +155,25 @@ def simulate(
         raise click.BadParameter(
             f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
         )
+    user_files.check_read_once((*configs, *files, *on_node, *later))
     settings, asked = user_files.read_node(
         configs, files, (kubernetes,), lenient=lenient, replicas=replicas
     )
     assert settings is not None
     for note in asked.notes:
         click.echo(note, err=True)
-    user_files.require_pods(asked, files)
+    if files or not (state or on_node or remove or restart or later):
+        user_files.require_pods(asked, files)
     described = user_files.machine_for(settings.settings, read_machine(machine, kubernetes, assume))
-    plugins = given_devices.read(devices, described.machine)
+    node = read_state(state, on_node, kubernetes, lenient=lenient)
+    plugins, unsure = given_devices.as_recorded(
+        given_devices.read(devices, described.machine), node.devices
+    )
+    actions = what_ifs(
+        click.get_current_context(), remove, later, kubernetes, lenient=lenient, replicas=replicas
+    )
+    for note in (*node.notes, *unsure):
+        click.echo(note, err=True)
     question = Question(
         described.machine,
         settings.settings,
@@ -115,14 +181,22 @@ def simulate(
         baseline == "documented",
         plugins,
         flags=settings.flags,
+        state=node.state,
     )
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
-            notes = (*described.lines, *settings.notes, *asked.notes)
-            found = run(question, asked.pods, folder, notes=notes, explain_all=explain)
+            found = run(
+                question,
+                asked.pods,
+                folder,
+                actions=actions,
+                wishes=wishes_of(explain, question, asked.pods, actions),
+            )
         except CannotAnswerError:
             configuration_check.judge(question)  # raises the same error with the field
             raise
+    notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
+    found = replace(found, notes=notes)
     told = answer(found, question, machine)
     if out is not None:
         write_file(out, visible(WRITERS[out.suffix](told)))

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from numaproof.cli.node_view import node_sections, room_lines, state_sections
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
 from numaproof.reports import answers
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation import explaining
-from numaproof.simulation.admission import NodeView
+from numaproof.simulation.admission import UNSCHEDULABLE, NodeView
 from numaproof.simulation.requests import nodes_text, size
+from numaproof.simulation.state_files import BY_STAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.sets import NUMASet
     from numaproof.simulation.admission import (
         Answer,
-        CheckedSimulation,
         DefectWarning,
         PodResult,
         Question,
-        Simulation,
     )
     from numaproof.simulation.defects import DefectNote, NamedDefect
+    from numaproof.simulation.what_ifs import NodeSimulation
 
 
 _SUBJECTS = {"start": "the kubelet's start", "node": "the node after the last pod"}
@@ -163,49 +165,141 @@ _MAX_DEVICES = 4
 _CONFIG_CHECK = "run `numaproof config check` to see all errors and how to fix them"
 
 
-def answer(simulation: CheckedSimulation, question: Question, machine: str) -> answers.AnswerReport:
+def answer(simulation: NodeSimulation, question: Question, machine: str) -> answers.AnswerReport:
     """Returns the report of a simulation on the machine that the user named."""
     node, start = simulation.node, simulation.start
     shaped = tuple(map(shaped_answer, simulation.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
-        said = f"{start.stage}: {start.message}"
-        story = answers.Story(
-            "KubeletConfiguration", False, said, "no pod can run", (), (_CONFIG_CHECK,)
-        )
-        title = "The kubelet does not start"
-        return answers.AnswerReport(
-            title, False, tuple(setting), (), (story,), question.machine, shaped_answers=shaped
-        )
+        return _refused_start(start, question, setting, shaped)
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
         ("Memory Manager", policies.memory),
         ("Topology Manager", f"{policies.topology}, scope {policies.scope}"),
     ]
-    refused = sum(one.refusal is not None for one in simulation.pods)
-    pods = plural(len(simulation.pods), "pod")
-    title = f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused"
+    title = _verdict(simulation.pods)
+    if question.state:
+        setting.append(("state", question.state.folder or "none"))
+        title = f"{plural(len(simulation.restored), 'pod')} on the node; {title}"
     if simulation.warnings:
         title += (
             f"; {plural(len(simulation.warnings), 'answer')} affected by defects of the kubelet"
         )
-    return answers.AnswerReport(
-        title=title,
+    report = _report(
+        title,
+        simulation.pods,
+        Stage((*simulation.restored, *simulation.pods), node),
+        question,
+        (*state_sections(simulation, question), *node_sections(simulation)),
+    )
+    return replace(
+        report,
         good=simulation.admitted,
         setting=tuple(setting),
-        rows=tuple(_rows(simulation)),
-        stories=tuple(_stories(simulation)),
-        machine=question.machine,
-        owners=tuple(_owners(simulation, node)),
-        shared=str(node.shared),
-        stock=_stock(node, question.machine),
         shaped_answers=shaped,
+        what_ifs=tuple(_what_ifs(simulation, question)),
     )
 
 
-def _pod_groups(simulation: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
+def _verdict(pods: Sequence[PodResult]) -> str:
+    refused = sum(one.refusal is not None for one in pods)
+    count = plural(len(pods), "pod")
+    return f"{refused} of {count} refused" if refused else f"{count} admitted, none refused"
+
+
+def _refused_start(
+    start: messages.StartRefused,
+    question: Question,
+    setting: Sequence[tuple[str, str]],
+    shaped: tuple[answers.ShapedAnswer, ...],
+) -> answers.AnswerReport:
+    file = BY_STAGE.get(start.stage, "") if question.state else ""
+    subject, advice = "KubeletConfiguration", _CONFIG_CHECK
+    if question.state and file in question.state.files and "state" in start.message:
+        subject = f"{question.state.folder}/{file}"
+        advice = "run `numaproof state check` to see what is wrong with the file"
+    said = f"{start.stage}: {start.message}"
+    story = answers.Story(subject, False, said, "no pod can run", (), (advice,))
+    title = "The kubelet does not start"
+    return answers.AnswerReport(
+        title, False, tuple(setting), (), (story,), question.machine, shaped_answers=shaped
+    )
+
+
+class Stage(NamedTuple):
+    """The results of all pods on the node at some time, and the node at that time."""
+
+    results: tuple[PodResult, ...]
+    node: NodeView
+
+
+def _report(
+    title: str,
+    shown: Sequence[PodResult],
+    stage: Stage,
+    question: Question,
+    sections: Iterable[answers.Section],
+) -> answers.AnswerReport:
+    """Returns the report about some results, with a drawing of the node."""
+    return answers.AnswerReport(
+        title=title,
+        good=all(one.refusal is None for one in shown),
+        setting=(),
+        rows=tuple(_rows(shown)),
+        stories=tuple(_stories(shown, has_state=question.state is not None)),
+        machine=question.machine,
+        owners=tuple(_owners(*stage)),
+        shared=str(stage.node.shared),
+        stock=_stock(stage.node, question.machine),
+        sections=tuple(sections),
+    )
+
+
+def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answers.AnswerReport]:
+    """Yields the report of each what-if."""
+    present = {one.pod: one for one in (*simulation.restored, *simulation.pods)}
+    for step in simulation.steps:
+        if step.node is None:
+            assert step.refusal is not None
+            said = f"{step.refusal.stage}: {step.refusal.message}"
+            story = answers.Story("restart", False, said, "no pod can run", (), ())
+            yield answers.AnswerReport(
+                "The kubelet does not restart", False, (), (), (story,), question.machine
+            )
+            return
+        shown: Sequence[PodResult] = step.pods
+        if step.action == "remove":
+            for name in step.removed:
+                present.pop(name, None)
+            title = f"Without {', '.join(step.removed)}"
+        elif step.action == "restart":
+            shown = [one for one in step.pods if _has_changed(one, present[one.pod])]
+            kept = len(step.pods) - len(shown)
+            title = f"After a restart, {plural(kept, 'pod')} unchanged, {len(shown)} changed"
+        else:
+            title = f"With {step.subject}: {_verdict(step.pods)}"
+        present |= {one.pod: one for one in step.pods}
+        for one in step.pods:
+            for name in one.preempted:
+                present.pop(name, None)
+        # Who holds what is long, so it is shown at the beginning and at the end.
+        is_last = step is simulation.steps[-1]
+        sections = node_sections(step, with_holdings=is_last)
+        yield _report(title, shown, Stage(tuple(present.values()), step.node), question, sections)
+
+
+def _has_changed(after: PodResult, before: PodResult) -> bool:
+    """Whether a pod has other resources than before; the shared pool changes all the time."""
+    held, had = (
+        {name: (each.exclusive, each.memory, each.devices) for name, each in of.items()}
+        for of in (after.containers or {}, before.containers or {})
+    )
+    return held != had or after.refusal is not None
+
+
+def _pod_groups(results: Sequence[PodResult]) -> Iterator[tuple[str, list[PodResult]]]:
     """Yields the pods in order; groups replicas that were refused for the same reason."""
 
     def kind(result: PodResult) -> tuple[object, ...]:
@@ -213,7 +307,7 @@ def _pod_groups(simulation: Simulation) -> Iterator[tuple[str, list[PodResult]]]
             return (result.pod,)
         return result.pod.partition("#")[0], result.refusal.message, result.explanation.summary
 
-    for _, group in groupby(simulation.pods, key=kind):
+    for _, group in groupby(results, key=kind):
         pods = list(group)
         name = pods[0].pod
         if len(pods) > 1:
@@ -221,8 +315,8 @@ def _pod_groups(simulation: Simulation) -> Iterator[tuple[str, list[PodResult]]]
         yield name, pods
 
 
-def _rows(simulation: Simulation) -> Iterator[answers.ContainerRow]:
-    for name, (one, *_) in _pod_groups(simulation):
+def _rows(results: Sequence[PodResult]) -> Iterator[answers.ContainerRow]:
+    for name, (one, *_) in _pod_groups(results):
         if one.refusal:
             yield answers.ContainerRow(name, refusal=one.refusal.reason)
         for container, held in (one.containers or {}).items():
@@ -243,9 +337,9 @@ def _devices(container: messages.Container) -> Iterator[str]:
         yield f"{resource.partition('/')[2]}: {' '.join(ids[:_MAX_DEVICES])}{more}"
 
 
-def _owners(simulation: Simulation, node: NodeView) -> Iterator[Owner]:
+def _owners(results: Sequence[PodResult], node: NodeView) -> Iterator[Owner]:
     """Yields the containers with exclusive CPUs or devices, then the reserved CPUs."""
-    for one in simulation.pods:
+    for one in results:
         for container, held in (one.containers or {}).items():
             if held.exclusive or any((held.devices or {}).values()):
                 yield Owner(f"{one.pod}/{container}", str(held.exclusive))
@@ -282,15 +376,27 @@ def _stock(node: NodeView, machine: MachineInfo) -> Stock:
     )
 
 
-def _stories(simulation: Simulation) -> Iterator[answers.Story]:
-    for name, (one, *_) in _pod_groups(simulation):
+def _stories(results: Sequence[PodResult], *, has_state: bool) -> Iterator[answers.Story]:
+    for name, (one, *_) in _pod_groups(results):
         why = one.explanation
         if why is not None:
             said = one.refusal and f"{one.refusal.reason}: {one.refusal.message}"
             steps = tuple(_step(step) for step in why.steps)
             yield answers.Story(
-                name, one.refusal is None, said or "", why.summary, steps, why.advice
+                name,
+                one.refusal is None,
+                said or "",
+                why.summary,
+                steps,
+                (*why.advice, *_room_advice(one, has_state=has_state)),
+                tuple(room_lines(one.removals)) if one.removals else (),
             )
+
+
+def _room_advice(result: PodResult, *, has_state: bool) -> Iterator[str]:
+    scheduled = result.refusal and result.refusal.reason != UNSCHEDULABLE
+    if has_state and scheduled and result.removals is None:
+        yield f"--explain {result.pod} shows which pods would have to go"
 
 
 def _step(step: explaining.ExplanationStep) -> answers.StoryStep:

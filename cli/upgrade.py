@@ -27,7 +27,7 @@ ATTENTION = 1
     required=("before", "machine"),
     machine="machine",
     config="configs",
-    state_folder="state",
+    state="state",
     pods="files",
     release="before",
 )
@@ -46,7 +46,7 @@ ATTENTION = 1
 @user_files.config_option()
 @click.option(
     "--state",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=user_files.USER_FOLDER,
     metavar="DIR",
     help="The node's /var/lib/kubelet or a copy, which is not changed (default: the files that"
     " the pods would leave behind).",
@@ -79,7 +79,7 @@ def upgrade(
     machine: str,
     assume: tuple[tuple[str, int], ...],
     configs: tuple[user_files.UserFile, ...],
-    state: Path | None,
+    state: user_files.UserFile | None,
     files: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
@@ -128,7 +128,7 @@ def upgrade(
         before=before,
         after=after,
         devices=given_devices.read(devices, info),
-        files=load_files(state) if state else None,
+        files=load_files(state.place, state.name) if state else None,
         flags=settings.flags if settings else (),
     )
     with (

@@ -88,6 +88,25 @@ class UserFileParam(click.ParamType[UserFile]):
 USER_FILE = UserFileParam()
 
 
+class UserFolderParam(click.ParamType[UserFile]):
+    """A directory."""
+
+    name = "directory"
+
+    def convert(
+        self, value: str | UserFile, param: click.Parameter | None, ctx: click.Context | None
+    ) -> UserFile:
+        """Returns the directory, which must exist."""
+        if isinstance(value, UserFile):
+            return value
+        if not Path(value).is_dir():
+            self.fail(f"directory '{value}' does not exist; check the path", param, ctx)
+        return UserFile(value)
+
+
+USER_FOLDER = UserFolderParam()
+
+
 class ConfigurationParam(UserFileParam):
     """A file or directory with a kubelet's configuration; ``FILE#NAME`` chooses one of several."""
 

@@ -82,7 +82,8 @@ class StoryStep:
 class Story:
     """Explains why one pod or several identical pods were refused or admitted.
 
-    `message` is the kubelet's message, `summary` is numaproof's.
+    `message` is the kubelet's message, `summary` is numaproof's. `room` is about the pods that
+    would have to go.
     """
 
     pod: str
@@ -91,6 +92,7 @@ class Story:
     summary: str
     steps: tuple[StoryStep, ...]
     advice: tuple[str, ...]
+    room: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,20 @@ class ShapedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """Lines about one subject; leading spaces are kept."""
+
+    title: str
+    mark: Mark
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerReport:
-    """The whole answer; `setting` describes the node as name-value pairs."""
+    """The whole answer; `setting` describes the node as name-value pairs.
+
+    `sections` are about the node; `what_ifs` are the answers after further steps.
+    """
 
     title: str
     good: bool
@@ -139,6 +153,8 @@ class AnswerReport:
     shared: str = ""
     stock: Stock = NOTHING
     shaped_answers: tuple[ShapedAnswer, ...] = ()
+    sections: tuple[Section, ...] = ()
+    what_ifs: tuple[AnswerReport, ...] = ()
 
 
 def mark_of(answer: AnswerReport) -> Mark:
@@ -163,15 +179,20 @@ _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
     """Yields the answer: a heading, the table, a drawing `width` columns wide, and explanations."""
     mark = mark_of(answer)
-    head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
-    yield Group(head, Text(" · ".join(f"{name} {value}" for name, value in answer.setting), "dim"))
+    head = Text(f"{SIGNS[mark]} {whole_line(answer.title)}", style=f"bold {_STYLES[mark]}")
+    setting = " · ".join(f"{name} {value}" for name, value in answer.setting)
+    yield Group(head, Text(setting, "dim")) if setting else head
     if answer.rows:
         yield _table(answer.rows)
     yield drawn_text(answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width)
+    for section in answer.sections:
+        yield _block(section.mark, section.title, map(_section_line, section.lines))
     for story in answer.stories:
         yield _block("good" if story.good else "bad", story.pod, _story(story))
     for shaped in answer.shaped_answers:
         yield _block("fair", shaped.subject, _shaped_answer_lines(shaped))
+    for what_if in answer.what_ifs:
+        yield from parts(what_if, width)
 
 
 def _table(rows: tuple[ContainerRow, ...]) -> Table:
@@ -204,7 +225,13 @@ def _story(story: Story) -> Iterator[RenderableType]:
     yield Text(story.summary, "bold")
     if story.steps:
         yield _steps(story.steps)
+    yield from map(_section_line, story.room)
     yield from (Text(f"Hint: {advice}.", "cyan") for advice in story.advice)
+
+
+def _section_line(line: str) -> RenderableType:
+    text = line.lstrip()
+    return Padding(Text(whole_line(text)), (0, 0, 0, len(line) - len(text)))
 
 
 def _shaped_answer_lines(answer: ShapedAnswer) -> Iterator[Text]:

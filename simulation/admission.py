@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 import msgspec
@@ -16,12 +18,16 @@ from numaproof.reference.implementation import Reference
 from numaproof.simulation import defects, requests
 from numaproof.simulation.defects import NamedDefect
 from numaproof.simulation.explaining import Explanation, Scheduling, explain, snapshot
+from numaproof.simulation.node_state import NodeState
+from numaproof.simulation.removals import Removals
+from numaproof.simulation.state_files import for_reference, write_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from numaproof.reference.node import StartedNode
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.simulation.node_state import RunningPod
     from numaproof.simulation.pods import DescribedPod
 
     Pods = Sequence[DescribedPod]
@@ -72,8 +78,8 @@ class NodeView(msgspec.Struct, frozen=True):
     devices: tuple[DeviceOfNode, ...]
 
 
-def view(node: StartedNode) -> NodeView:
-    """Returns the node's current state."""
+def view(node: StartedNode, names: Mapping[str, str]) -> NodeView:
+    """Returns the node's current state; `names` are the names of pods by uid, where they differ."""
     setup = node.setup
     return NodeView(
         policies=NodePolicies(
@@ -85,7 +91,7 @@ def view(node: StartedNode) -> NodeView:
         shared=CPUSet.from_mask(node.cpus.state.shared),
         reserved=CPUSet.from_mask(setup.cpu.reserved if setup.cpu else 0),
         memory=tuple(_memory(node)),
-        devices=tuple(_devices(node)),
+        devices=tuple(_devices(node, names)),
     )
 
 
@@ -104,10 +110,10 @@ def _memory(node: StartedNode) -> Iterator[MemoryOfNode]:
                 )
 
 
-def _devices(node: StartedNode) -> Iterator[DeviceOfNode]:
+def _devices(node: StartedNode, names: Mapping[str, str]) -> Iterator[DeviceOfNode]:
     state = node.device_manager.state
     owners = {
-        (resource, device): (uid, name)
+        (resource, device): (names.get(uid, uid), name)
         for uid, containers in state.held_devices.items()
         for name, resources in containers.items()
         for resource, ids in resources.items()
@@ -118,6 +124,10 @@ def _devices(node: StartedNode) -> Iterator[DeviceOfNode]:
             numa = None if near is None else NUMASet.from_mask(near)
             owner = owners.get((resource, device), ("", ""))
             yield DeviceOfNode(resource, device, numa, device in devices.healthy, *owner)
+
+
+UNSCHEDULABLE = "FailedScheduling"
+"""The reason for refusing a pod that the scheduler would not place on the node."""
 
 
 class CannotAnswerError(Exception):
@@ -138,7 +148,8 @@ class Question(msgspec.Struct, frozen=True):
 
     With `follows_docs`, the reference follows the documentation instead of reproducing the
     kubelet's named defects. For the defects in `exceptions`, it does the opposite. `flags` are in
-    the form ``--name=value``; `config` also has the fields that they set.
+    the form ``--name=value``; `config` also has the fields that they set. A node with a `state`
+    continues from it, as after a restart of its kubelet.
     """
 
     machine: MachineInfo
@@ -148,6 +159,20 @@ class Question(msgspec.Struct, frozen=True):
     devices: tuple[messages.DeviceResource, ...] = ()
     exceptions: frozenset[str] = frozenset()
     flags: tuple[str, ...] = ()
+    state: NodeState | None = None
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The names, by uid, of the pods that are on the node from the start."""
+        return self.state.names if self.state else {}
+
+
+class EveryPod:
+    """Contains the name of every pod."""
+
+    def __contains__(self, _name: object) -> bool:
+        """Returns True."""
+        return True
 
 
 class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -155,7 +180,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
-    that a critical pod evicts.
+    that a critical pod evicts. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -163,6 +188,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     refusal: messages.AdmissionRefused | None = None
     explanation: Explanation | None = None
     preempted: tuple[str, ...] = ()
+    removals: Removals | None = None
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -180,12 +206,16 @@ class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def admit_all(
-    question: Question, pods: Iterable[DescribedPod], state_dir: str, *, explain_all: bool = False
+    question: Question,
+    pods: Iterable[DescribedPod],
+    state_dir: str,
+    *,
+    explained: Container[str] = (),
 ) -> Simulation:
     """Admits the pods in order, without warnings about named defects.
 
-    `state_dir` is an empty directory for the checkpoints. Refusals are explained; with
-    `explain_all`, so are admissions.
+    `state_dir` is an empty directory for the checkpoints. Refusals are explained, and admissions of
+    the pods whose names are in `explained`.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.
@@ -193,12 +223,43 @@ def admit_all(
     reference, start = begin(question, state_dir)
     if isinstance(start, messages.StartRefused):
         return Simulation(start)
-    verdicts: list[PodResult] = []
-    for pod in pods:
-        verdict = admit(reference, pod, verdicts[-1:], explain_all=explain_all)
-        verdicts = [*(_evict(one, verdict) for one in verdicts), verdict]
+    results = admit_pods(reference, pods, question.names, explained=explained)
     require_answer(reference, "state", messages.NoArgs())
-    return Simulation(start, tuple(verdicts), view(node_of(reference)))
+    return Simulation(start, results, view(node_of(reference), question.names))
+
+
+def admit_pods(
+    reference: Reference,
+    pods: Iterable[DescribedPod],
+    names: Mapping[str, str],
+    *,
+    explained: Container[str] = (),
+    refused: Callable[[StartedNode, Pod, PodResult], PodResult] | None = None,
+) -> tuple[PodResult, ...]:
+    """Admits pods to a started node in order.
+
+    Args:
+        reference: the reference with the node.
+        pods: the pods.
+        names: the names of pods on the node by uid, where they differ.
+        explained: the names of the pods whose admission is explained.
+        refused: completes the result of a pod that the kubelet refuses, given the node before the
+            admission and the pod.
+
+    Raises:
+        CannotAnswerError: the reference does not support a pod.
+    """
+    results: list[PodResult] = []
+    for pod in pods:
+        node = node_of(reference)
+        before = snapshot(node) if refused else node
+        result = admit(reference, pod, results[-1:], explain_all=pod.name in explained, names=names)
+        if refused and result.refusal and result.refusal.reason != UNSCHEDULABLE:
+            result = refused(before, node.read_pod(pod.manifest), result)
+        if result.preempted:
+            results = [_evict(one, result) for one in results]
+        results.append(result)
+    return tuple(results)
 
 
 def _evict(result: PodResult, by: PodResult) -> PodResult:
@@ -219,21 +280,35 @@ def node_of(reference: Reference) -> StartedNode:
 def begin(
     question: Question, state_dir: str
 ) -> tuple[Reference, messages.Started | messages.StartRefused]:
-    """Starts a node from the checkpoints in `state_dir`; returns the reference and its answer.
+    """Starts a node from its state or else the checkpoints in `state_dir`; returns the answer.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.
     """
     reference, answer = start_reference(question, state_dir)
     start = require_supported("start", answer)
+    if isinstance(start, messages.StartRefused) and question.state:
+        message = start.message.replace(state_dir, question.state.folder)
+        start = messages.StartRefused(start.stage, message)
     assert isinstance(start, messages.Started | messages.StartRefused)
     return reference, start
 
 
 def start_reference(question: Question, state_dir: str) -> tuple[Reference, messages.Answer]:
-    """Starts a reference from the checkpoints in `state_dir`; returns it and its answer."""
+    """Starts a reference like `begin`; returns it and its answer."""
     reference = Reference(follows_docs=question.follows_docs, exceptions=question.exceptions)
-    args = messages.StartArgs(
+    state = question.state
+    if state:
+        write_files(Path(state_dir), for_reference(state.files, question.kubernetes))
+    args = start_args(question, state_dir, state.pods if state else None)
+    return reference, reference.call("start", args)
+
+
+def start_args(
+    question: Question, state_dir: str, present: Sequence[RunningPod] | None
+) -> messages.StartArgs:
+    """Returns the request to start a node; `present` are its pods if only its kubelet restarts."""
+    return messages.StartArgs(
         config=question.config,
         state_dir=state_dir,
         kubernetes=question.kubernetes,
@@ -241,14 +316,22 @@ def start_reference(question: Question, state_dir: str) -> tuple[Reference, mess
         devices=question.devices,
         flags=flags.relevant(question.flags, question.kubernetes),
         check_node=True,
+        pods=tuple(one.pod.manifest for one in present or ()),
+        running=None if present is None else {one.uid: one.running for one in present},
     )
-    return reference, reference.call("start", args)
 
 
 def admit(
-    reference: Reference, described_pod: DescribedPod, last: list[PodResult], *, explain_all: bool
+    reference: Reference,
+    described_pod: DescribedPod,
+    last: list[PodResult],
+    *,
+    explain_all: bool,
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> PodResult:
     """Admits a pod; `last` holds the previous result, if any.
+
+    `names` are the names of pods on the node by uid, where they differ.
 
     Raises:
         CannotAnswerError: the reference does not support the pod.
@@ -263,8 +346,8 @@ def admit(
     answer = require_answer(reference, "admit", messages.AdmitArgs(described_pod.manifest))
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
     if isinstance(answer, messages.Admitted):
-        why = explain(before, pod) if explain_all else None
-        preempted = tuple(one.uid for one in answer.preempted)
+        why = explain(before, pod, names) if explain_all else None
+        preempted = tuple(names.get(one.uid, one.uid) for one in answer.preempted)
         if why and preempted:
             summary = f"evicts {', '.join(preempted)}: {why.summary}"
             why = msgspec.structs.replace(why, summary=summary)
@@ -272,7 +355,7 @@ def admit(
     if any(_is_replica(described_pod.name, one) and one.refusal == refusal for one in last):
         # The node has not changed since that refusal.
         return PodResult(described_pod.name, refusal=refusal, explanation=last[0].explanation)
-    return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod))
+    return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 
 
 def _is_replica(name: str, other: PodResult) -> bool:
@@ -288,7 +371,7 @@ def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
     example = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
     return PodResult(
         pod,
-        refusal=messages.AdmissionRefused("FailedScheduling", f"Insufficient {names}"),
+        refusal=messages.AdmissionRefused(UNSCHEDULABLE, f"Insufficient {names}"),
         explanation=Explanation(
             f"the node has no {names}",
             (Scheduling(text),),
@@ -369,7 +452,12 @@ class _Subject(NamedTuple):
 
 
 def warnings(
-    question: Question, pods: Pods, simulation: Simulation, folder: Path, *, explain_all: bool
+    question: Question,
+    pods: Pods,
+    simulation: Simulation,
+    folder: Path,
+    *,
+    explained: Container[str],
 ) -> tuple[DefectWarning, ...]:
     """Returns warnings about a simulation, in the order of its answers.
 
@@ -378,7 +466,7 @@ def warnings(
         pods: the simulated pods.
         simulation: the simulation.
         folder: an empty directory for the state directories of additional simulations.
-        explain_all: whether admissions were explained.
+        explained: the names of the pods whose admissions were explained.
 
     Raises:
         CannotAnswerError: the reference does not support the request.
@@ -391,7 +479,7 @@ def warnings(
         state_dir = folder / str(next(number))
         state_dir.mkdir()
         lacking = msgspec.structs.replace(question, exceptions=without)
-        return admit_all(lacking, played_pods, str(state_dir), explain_all=explain_all)
+        return admit_all(lacking, played_pods, str(state_dir), explained=explained)
 
     documents = play(every, pods)
     kubelet, documented = _answers(simulation), _answers(documents)
@@ -493,29 +581,3 @@ class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
 
     warnings: tuple[DefectWarning, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def simulate(
-    question: Question,
-    pods: Pods,
-    folder: Path,
-    *,
-    notes: Sequence[str] = (),
-    explain_all: bool = False,
-) -> CheckedSimulation:
-    """Admits the pods in order, with warnings about named defects.
-
-    `folder` is an empty directory for the checkpoints. Refusals are explained; with `explain_all`,
-    so are admissions. The notes are passed on unchanged.
-
-    Raises:
-        CannotAnswerError: the reference does not support the configuration.
-    """
-    own, others = folder / "node", folder / "others"
-    for each in (own, others):
-        each.mkdir()
-    found = admit_all(question, pods, str(own), explain_all=explain_all)
-    told: tuple[DefectWarning, ...] = ()
-    if not question.follows_docs:
-        told = warnings(question, pods, found, others, explain_all=explain_all)
-    return CheckedSimulation(**msgspec.structs.asdict(found), warnings=told, notes=tuple(notes))

@@ -12,6 +12,7 @@ import msgspec
 
 from numaproof.inputs import documents, typed
 from numaproof.inputs.errors import shorten
+from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.simulation.device_checkpoint import RecordedDevices
 
 MAX_DEVICES = 4096
 """Maximum per resource, more than one message from a device plugin can hold."""
@@ -132,3 +134,78 @@ def _devices(resource: str, group: _Group, before: int) -> Iterator[Device]:
     name = resource.partition("/")[2]
     for number in range(before, before + (group.count or 0)):
         yield Device(f"{name}-{number}", nodes, group.healthy)
+
+
+def as_recorded(
+    declared: tuple[DeviceResource, ...], recorded: RecordedDevices | None
+) -> tuple[tuple[DeviceResource, ...], tuple[str, ...]]:
+    """Returns the devices of a node whose Device Manager has recorded devices, and notes.
+
+    A checkpoint has the ids of all healthy devices, but the NUMA nodes of held ones only. Declared
+    devices complete it: by their ids or, if they have none of its ids, by their number and nodes.
+
+    Raises:
+        DevicesError: a container holds a device that is not declared.
+    """
+    if recorded is None:
+        return declared, ()
+    found = {one.resource: one for one in declared}
+    notes: list[str] = []
+    held: dict[str, set[str]] = {}
+    for resource, device in recorded.nodes:
+        held.setdefault(resource, set()).add(device)
+    for resource in sorted(recorded.healthy.keys() | held):
+        own = held.get(resource, set())
+        ids = own | recorded.healthy.get(resource, frozenset())
+        one = found.get(resource)
+        if one is None:
+            found[resource] = _from_record(resource, ids, recorded)
+            if free := len(ids - own):
+                notes.append(
+                    f"{resource}: the state does not record the NUMA nodes of {free} free devices;"
+                    f" declare all {len(ids)} with --devices {resource}=COUNT@NODES"
+                )
+        elif ids.isdisjoint(device.id for device in one.ids):
+            found[resource] = _renamed(one, own, ids - own, recorded)
+            if len(one.ids) != len(ids):
+                notes.append(f"{resource}: {len(one.ids)} declared, {len(ids)} in the state")
+        elif missing := sorted(own - {device.id for device in one.ids}):
+            raise DevicesError(
+                f"--devices {resource}: a container holds {missing[0]}, which is not declared"
+            )
+    return tuple(found.values()), tuple(notes)
+
+
+def _from_record(resource: str, ids: set[str], recorded: RecordedDevices) -> DeviceResource:
+    healthy = recorded.healthy.get(resource, frozenset())
+    return DeviceResource(
+        resource,
+        tuple(
+            Device(one, recorded.nodes.get((resource, one)), one in healthy) for one in sorted(ids)
+        ),
+    )
+
+
+def _renamed(
+    declared: DeviceResource, held: set[str], free: set[str], recorded: RecordedDevices
+) -> DeviceResource:
+    """Gives declared devices the ids in the record: held ones by their nodes, then free ones."""
+    unnamed = list(declared.ids)
+    named = []
+    for device in sorted(held):
+        near = recorded.nodes[declared.resource, device]
+        match = next((one for one in unnamed if one.numa == near), None)
+        if match is None:
+            where = (
+                "without a NUMA node" if near is None else f"near {format_numbers('node', near)}"
+            )
+            raise DevicesError(
+                f"--devices {declared.resource}: a container holds {device}, which is {where}, but"
+                " there are not as many such devices"
+            )
+        unnamed.remove(match)
+        named.append(msgspec.structs.replace(match, id=device))
+    for device, one in zip(sorted(free), unnamed, strict=False):
+        named.append(msgspec.structs.replace(one, id=device))
+    named += unnamed[len(free) :]
+    return msgspec.structs.replace(declared, ids=tuple(named))

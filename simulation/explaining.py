@@ -40,7 +40,7 @@ from numaproof.simulation import requests
 from numaproof.simulation.requests import amount, amounts, free_of, is_memory, mask_text, nodes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numaproof.reference.capacity.allocatable import Shortage
     from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -410,14 +410,17 @@ _NAMES: dict[type[Manager[Any]], str] = {
 
 
 def explain_shortage(
-    setup: NodeSetup, pod: Pod, failure: FailedAllocation
+    setup: NodeSetup, pod: Pod, failure: FailedAllocation, names: Mapping[str, str]
 ) -> tuple[Allocation, tuple[str, ...]]:
-    """Returns the shortage, and advice that would certainly help, if any."""
+    """Returns the shortage, and advice that would certainly help, if any.
+
+    `names` are the names of pods by uid, where they differ.
+    """
     manager = failure.manager
     if failure.error.reason == "EmptyPodSharedPoolError":
         return _allocation(failure, str(failure.error), Candidates()), ()
     if isinstance(manager, CPUManager) and setup.cpu:
-        return _cpus(setup.cpu, manager, pod, failure)
+        return _cpus(setup.cpu, manager, pod, failure, names)
     if isinstance(manager, MemoryManager):
         return _memory(manager, pod, failure)
     assert isinstance(manager, DeviceManager)
@@ -431,7 +434,11 @@ def manager_name(manager: Manager[Any]) -> str:
 
 
 def _cpus(
-    policy: StaticCPUPolicy, manager: CPUManager, pod: Pod, failure: FailedAllocation
+    policy: StaticCPUPolicy,
+    manager: CPUManager,
+    pod: Pod,
+    failure: FailedAllocation,
+    names: Mapping[str, str],
 ) -> tuple[Allocation, tuple[str, ...]]:
     count = requests.exclusive_cpus(pod, failure.container)
     reusable = manager.state.reuse.of(pod.uid)
@@ -440,7 +447,7 @@ def _cpus(
     where = candidates(cpu_hints.generate(policy, available, reusable, count), ("cpu",))
     per_core = policy.assignment.cpus_per_core
     if failure.error.reason != "SMTAlignmentError":
-        holders = _describe_holders(policy, manager, reusable)
+        holders = _describe_holders(policy, manager, reusable, names)
         text = f"{amount('cpu', count)} requested, {free} free. {holders}"
         return _allocation(failure, text, where), (f"request at most {amount('cpu', free)}",) * (
             0 < free < count
@@ -456,15 +463,17 @@ def _cpus(
     whole = (available & ~policy.broken_cores).bit_count()
     text = (
         f"{rule}: {count} requested, {whole} free.{unusable if broken else ''} "
-        + _describe_holders(policy, manager, reusable)
+        + _describe_holders(policy, manager, reusable, names)
     )
     return _allocation(failure, text, Candidates()), ()
 
 
-def _describe_holders(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
+def _describe_holders(
+    policy: StaticCPUPolicy, manager: CPUManager, reusable: int, names: Mapping[str, str]
+) -> str:
     """Describes who holds the CPUs that are neither free nor `reusable` by the pod."""
     held = [
-        f"{uid}/{name} {CPUSet.from_mask(cpus & ~reusable)}"
+        f"{names.get(uid, uid)}/{name} {CPUSet.from_mask(cpus & ~reusable)}"
         for uid, name, cpus in manager.state
         if cpus & ~reusable
     ]
@@ -653,8 +662,11 @@ _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT
 """For each policy, the more permissive ones."""
 
 
-def explain(node: StartedNode, pod: Pod) -> Explanation:
-    """Explains why the node would admit or refuse the pod now, without changing the node."""
+def explain(node: StartedNode, pod: Pod, names: Mapping[str, str]) -> Explanation:
+    """Explains why the node would admit or refuse the pod now, without changing the node.
+
+    `names` are the names of pods by uid, where they differ.
+    """
     setup = node.setup
     policy = setup.topology_policy
     observed = observe(node, pod, policy)
@@ -671,7 +683,7 @@ def explain(node: StartedNode, pod: Pod) -> Explanation:
                 setup, node.device_manager.state, pod, failed.container
             )
             steps.append(_request(pod, failed.container, asked))
-        allocation, advice = explain_shortage(setup, pod, failed)
+        allocation, advice = explain_shortage(setup, pod, failed, names)
         summary = f"{_who(failed.container)}: {allocation.text}"
         return Explanation(summary, (*steps, allocation), advice)
     refused = next((one for one in observed.merges if not one.admitted), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from numaproof.simulation.documents import (
     mapping,
     refuse,
 )
+from numaproof.simulation.pods_on_node import uid_on_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -183,10 +185,14 @@ class DescribedPod(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The pods in some documents, in order, and notes on skipped parts."""
+    """The pods in some documents, in order, and notes on skipped parts.
+
+    `objects` are the objects that describe the pods, with their status if they run on a node.
+    """
 
     pods: tuple[DescribedPod, ...]
     notes: tuple[str, ...]
+    objects: tuple[Mapping[str, Any], ...] = ()
 
 
 def read(
@@ -234,7 +240,7 @@ class _Reader:
     errors: list[DocumentError] = field(default_factory=list)
     _full: bool = False
     _pods: dict[str, DescribedPod] = field(default_factory=dict)
-    _creation_times: dict[str, str] = field(default_factory=dict)
+    _objects: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
 
     @property
@@ -244,8 +250,12 @@ class _Reader:
     def reading(self) -> Reading:
         names = list(self._pods)
         if self.running:
-            names.sort(key=lambda name: self._creation_times[name])
-        return Reading(tuple(self._pods[name] for name in names), tuple(self._notes))
+            names.sort(key=lambda name: _creation_time(self._objects[name]))
+        return Reading(
+            tuple(self._pods[name] for name in names),
+            tuple(self._notes),
+            tuple(self._objects[name] for name in names),
+        )
 
     def read(self, file: str, text: str) -> None:
         """Reads a file, continuing after documents with errors."""
@@ -283,7 +293,7 @@ class _Reader:
             self._notes.append(f"{where}: {asked.name} has 0 replicas")
         for one in _make_replicas(asked, count):
             self._pods[one.name] = one
-            self._creation_times[one.name] = _creation_time(item)
+            self._objects[one.name] = item
 
 
 def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
@@ -323,7 +333,7 @@ def _has_ended(item: dict[str, Any]) -> bool:
     return isinstance(status, dict) and status.get("phase") in ("Succeeded", "Failed")
 
 
-def _creation_time(item: dict[str, Any]) -> str:
+def _creation_time(item: Mapping[str, Any]) -> str:
     """Returns the creation time, which the API server writes in a sortable form."""
     return str(item["metadata"].get("creationTimestamp") or "")
 
@@ -394,7 +404,7 @@ def _describe_pod(
         raise document.error((*path, "metadata", "name"), "must be a non-empty string")
     namespace = metadata.get("namespace") or "default"
     full = f"{item['kind']}/{namespace}/{name}"
-    uid = metadata.get("uid") if keep_uid and item["kind"] == "Pod" else None
+    uid = uid_on_node(item) if keep_uid and item["kind"] == "Pod" else None
     template, place = item, path
     for step in _TEMPLATE[item["kind"]]:
         place = (*place, step)

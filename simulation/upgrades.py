@@ -21,8 +21,7 @@ from numaproof.simulation.admission import CannotAnswerError, Kubelet, Question,
 from numaproof.simulation.configuration_check import ConfigurationFinding, ConfigurationVerdict
 from numaproof.simulation.defects import DefectNote, notes
 from numaproof.simulation.state_files import (
-    CPU,
-    MEMORY,
+    BY_STAGE,
     STATE_DIR,
     Files,
     for_reference,
@@ -135,10 +134,6 @@ def _standing(gate: Gate | None) -> str | None:
         return None
     on = "on" if gate.default else "off"
     return f"{gate.maturity}, locked {on}" if gate.is_locked else f"{gate.maturity}, {on}"
-
-
-BY_STAGE = {"cpu": CPU, "memory": MEMORY}
-"""The file that causes a refusal at each stage."""
 
 
 class FileOutcome(msgspec.Struct, frozen=True):

@@ -28,9 +28,9 @@ from numaproof.reports.json_output import (
     ProfileRow,
     RunReport,
 )
-from numaproof.simulation.admission import CheckedSimulation
 from numaproof.simulation.checkpoints import Judgement
 from numaproof.simulation.upgrades import Upgrade
+from numaproof.simulation.what_ifs import NodeSimulation
 
 FOLDER = Path(__file__).parent
 
@@ -56,7 +56,7 @@ OUTPUTS = (
     Output("doctor", ("doctor",), Diagnosis),
     Output("kubelet", ("doctor --kubelet",), KubeletDiagnosis),
     Output("board", ("board",), BoardReport),
-    Output("simulate", ("simulate",), CheckedSimulation),
+    Output("simulate", ("simulate",), NodeSimulation),
     Output("config", ("config check",), list[ConfigurationProblem]),
     Output("state", ("state check",), Judgement | list[Judgement]),
     Output("upgrade", ("upgrade",), Upgrade),

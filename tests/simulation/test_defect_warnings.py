@@ -15,8 +15,9 @@ from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reports import answers
 from numaproof.reports.console import as_plain
 from numaproof.simulation import checkpoints, configuration_check
-from numaproof.simulation.admission import Question, simulate
+from numaproof.simulation.admission import Question
 from numaproof.simulation.upgrades import upgrade
+from numaproof.simulation.what_ifs import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.reference.topology.search.evaluation import list_hints
 from numaproof.simulation import devices
-from numaproof.simulation.admission import Question, Simulation, admit_all, begin
+from numaproof.simulation.admission import EveryPod, Question, Simulation, admit_all, begin
 from numaproof.simulation.explaining import Allocation, Merge, Room, candidates, observe
 from numaproof.simulation.pods import DescribedPod
 
@@ -48,7 +48,7 @@ def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = (
 
 def ask(node_question: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:
     with tempfile.TemporaryDirectory() as folder:
-        return admit_all(node_question, pods, folder, explain_all=explain_all)
+        return admit_all(node_question, pods, folder, explained=EveryPod() if explain_all else ())
 
 
 REQUESTS = st.lists(

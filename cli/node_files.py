@@ -1,0 +1,144 @@
+"""A node's state and what-ifs, as the options of a command describe them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from numaproof.cli import user_files
+from numaproof.cli.ordered_options import ALL, options_in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.simulation.admission import Question
+    from numaproof.simulation.device_checkpoint import RecordedDevices
+    from numaproof.simulation.node_state import NodeState
+    from numaproof.simulation.pods import DescribedPod
+    from numaproof.simulation.what_ifs import Action, Wishes
+
+_LISTINGS = (".json", ".yaml", ".yml")
+
+
+class ReadState(NamedTuple):
+    """A node's state, None for an empty node; its recorded devices; and notes."""
+
+    state: NodeState | None
+    devices: RecordedDevices | None
+    notes: tuple[str, ...]
+
+
+def read_state(
+    folder: user_files.UserFile | None,
+    on_node: Sequence[user_files.UserFile],
+    kubernetes: str,
+    *,
+    lenient: bool,
+) -> ReadState:
+    """Reads a node's checkpoints in a directory, and the pods on it.
+
+    Raises:
+        click.UsageError: the checkpoints record pods, but no pods are given.
+        DocumentError: a file is invalid.
+        NoStateError: the directory has no checkpoints.
+        SeveralNodesError: the pods run on several nodes.
+    """
+    from numaproof.simulation import device_checkpoint, state_files
+    from numaproof.simulation.node_state import NodeState, running_pods
+
+    if folder is None and not on_node:
+        return ReadState(None, None, ())
+    files = state_files.load_files(folder.place, folder.name) if folder else {}
+    name = folder.name if folder else ""
+    if not on_node and (uids := state_files.holders(files)):
+        raise click.UsageError(
+            f"--state {name}: the files name {len(uids)} pods by uid; add the pods with"
+            " --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
+            " spec.nodeName=NODE -o yaml > FILE"
+        )
+    listings = [one for file in on_node for one in _listings(file)]
+    _, reading = user_files.read_node((), listings, (kubernetes,), lenient=lenient, running=True)
+    pods, notes = running_pods(reading)
+    recorded = None
+    lost: tuple[str, ...] = ()
+    content = files.get(state_files.DEVICES)
+    if content is not None:
+        recorded = device_checkpoint.recorded_devices(content, kubernetes)
+        if recorded is None:
+            found = device_checkpoint.findings(content, kubernetes)
+            lost = tuple(f"{name}/{state_files.DEVICES}: {one}" for one in found)
+    state = NodeState(files, pods, name)
+    return ReadState(state, recorded, (*reading.notes, *notes, *lost))
+
+
+def _listings(file: user_files.UserFile) -> list[user_files.UserFile]:
+    """Returns the listings in a directory, or the file itself.
+
+    Raises:
+        click.UsageError: the directory has no listings.
+    """
+    folder = Path(file.name)
+    if file.name == user_files.STDIN or not folder.is_dir():
+        return [file]
+    found = sorted(one for one in folder.iterdir() if one.suffix in _LISTINGS and one.is_file())
+    if not found:
+        raise click.UsageError(f"{folder}: no files with pods; expected {', '.join(_LISTINGS)}")
+    return [user_files.UserFile(str(one)) for one in found]
+
+
+def what_ifs(
+    ctx: click.Context,
+    remove: Sequence[str],
+    later: Sequence[user_files.UserFile],
+    kubernetes: str,
+    *,
+    lenient: bool,
+    replicas: int | None,
+) -> tuple[Action, ...]:
+    """Returns the what-ifs in the order of the command line, and prints notes on their files.
+
+    Raises:
+        click.UsageError: a file has no pods.
+        DocumentError: a file is invalid.
+    """
+    from numaproof.simulation.what_ifs import Action
+
+    def actions() -> Iterator[Action]:
+        removed, files = iter(remove), iter(later)
+        for name in options_in_order(ctx):
+            if name == "remove":
+                yield Action("remove", next(removed))
+            elif name == "restart":
+                yield Action("restart")
+            elif name == "later":
+                file = next(files)
+                _, found = user_files.read_node(
+                    (), [file], (kubernetes,), lenient=lenient, replicas=replicas
+                )
+                for note in found.notes:
+                    click.echo(note, err=True)
+                user_files.require_pods(found, [file])
+                yield Action("then", file.name, found.pods)
+
+    return tuple(actions())
+
+
+def wishes_of(
+    explain: Sequence[str],
+    question: Question,
+    pods: Sequence[DescribedPod],
+    actions: Sequence[Action],
+) -> Wishes:
+    """Returns what `--explain` asks for.
+
+    Raises:
+        UnknownPodError: it names a pod that doesn't arrive.
+    """
+    from numaproof.simulation.admission import EveryPod
+    from numaproof.simulation.what_ifs import Wishes, find_pods
+
+    arriving = [pod.name for pod in (*pods, *(one for each in actions for one in each.pods))]
+    named = {name for text in explain if text != ALL for name in find_pods(text, arriving)}
+    return Wishes(EveryPod() if ALL in explain else frozenset(named), frozenset(named))

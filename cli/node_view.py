@@ -1,0 +1,114 @@
+"""Formats a node's state as lines of text: who holds what, and which pods would have to go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from numaproof.inputs.plurals import plural
+from numaproof.reports.answers import Section
+from numaproof.simulation.requests import CPU, nodes_text, room, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numaproof.simulation.admission import Question
+    from numaproof.simulation.holdings import CPUHoldings, NodeHoldings
+    from numaproof.simulation.removals import Mark, RemovablePod, Removals
+    from numaproof.simulation.shared_pool import SharedPool
+    from numaproof.simulation.what_ifs import NodeSimulation, Step
+
+_MARKS: dict[Mark, str] = {
+    "static": "static: remove its manifest on the node",
+    "DaemonSet": "of a DaemonSet, which creates it again",
+    "critical": "critical",
+}
+_MAX_SHARING = 5
+
+
+def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[Section]:
+    """Yields what is wrong with the state: disagreements, and pods that a restart would end."""
+    if simulation.differences:
+        yield Section("state", "fair", tuple(map(str, simulation.differences)))
+    for one in simulation.restored:
+        if one.refusal:
+            said = f"{one.refusal.reason}: {one.refusal.message}"
+            yield Section(one.pod, "bad", ("a restart of the kubelet would end this pod", said))
+    if question.state and not question.state.files:
+        text = "no checkpoints: the pods on the node get their resources anew, oldest first"
+        yield Section("state", "fair", (text,))
+
+
+def node_sections(one: NodeSimulation | Step, *, with_holdings: bool = True) -> Iterator[Section]:
+    """Yields who holds what on the node, and how the shared pool has shrunk."""
+    if with_holdings and one.holdings:
+        yield Section("Who holds what", "good", tuple(_holding_lines(one.holdings)))
+    if one.pool:
+        mark: Literal["bad", "fair"] = "bad" if one.pool.is_short else "fair"
+        yield Section("shared pool", mark, tuple(_pool_lines(one.pool)))
+
+
+def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:
+    for one in holdings:
+        yield "without a NUMA node" if one.numa is None else f"node {one.numa}"
+        if one.cpus:
+            yield f"  CPUs: {_cpus_text(one.cpus)}"
+            for held in one.cpus.exclusive:
+                yield f"    {_owner(held.pod, held.container)}: {held.cpus}"
+        for memory in one.memory:
+            reserved = f", {size(memory.reserved)} reserved" if memory.reserved else ""
+            yield f"  {memory.type}: {size(memory.free)} of {size(memory.total)} free{reserved}"
+            for block in memory.held:
+                where = f" with {nodes_text(block.numa)}" if len(block.numa) > 1 else ""
+                yield f"    {_owner(block.pod, block.container)}: {size(block.size)}{where}"
+        for devices in one.devices:
+            free = " ".join((f"{len(devices.free)} free", *devices.free))
+            yield f"  {devices.resource}: {free}"
+            for some in devices.held:
+                yield f"    {_owner(some.pod, some.container)}: {' '.join(some.ids)}"
+
+
+def _cpus_text(cpus: CPUHoldings) -> str:
+    parts = [f"{len(cpus.free)} free for exclusive use {cpus.free}".rstrip()]
+    parts += [f"shared pool {cpus.shared}"] if cpus.shared else []
+    parts += [f"reserved {cpus.reserved}"] if cpus.reserved else []
+    return "; ".join(parts)
+
+
+def _owner(pod: str, container: str) -> str:
+    return f"{pod}/{container}" if container else pod
+
+
+def _pool_lines(pool: SharedPool) -> Iterator[str]:
+    total = room(CPU, pool.request)
+    less = ", less than they request" if pool.is_short else ""
+    yield (
+        f"{len(pool.before)} CPUs before, {len(pool.after)} after, for containers that request"
+        f" {total}{less}"
+    )
+    ordered = sorted(pool.pods, key=lambda one: -one.request)
+    for one in ordered[:_MAX_SHARING]:
+        yield f"  {one.pod}: requests {room(CPU, one.request)}"
+    if len(ordered) > _MAX_SHARING:
+        yield f"  and {plural(len(ordered) - _MAX_SHARING, 'more pod')}"
+
+
+def room_lines(removals: Removals) -> Iterator[str]:
+    """Yields the pods that would have to go for a refused pod, and how sure this is."""
+    tried = plural(removals.tried, "set")
+    if not removals.pods:
+        yield "No removal would help: the node refuses the pod even without all other pods."
+        return
+    count = plural(len(removals.pods), "pod")
+    if removals.smallest:
+        yield f"{count} would have to go; no smaller set of pods is enough:"
+    else:
+        yield f"It is enough if {count} go; the search was cut after {tried}, a smaller set may do:"
+    yield from (f"  {_removable_text(one)}" for one in removals.pods)
+    if removals.higher:
+        higher = plural(removals.higher, "pod")
+        yield f"{higher} of them have a higher priority: the pods of lower priority are not enough."
+
+
+def _removable_text(pod: RemovablePod) -> str:
+    marks = "".join(f"; {_MARKS[one]}" for one in pod.marks)
+    return f"{pod.pod}: priority {pod.priority}, requests {room(CPU, pod.cpus)}{marks}"

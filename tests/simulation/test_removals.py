@@ -1,0 +1,126 @@
+"""The smallest set of pods without which a node admits a refused pod."""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import machines, pods
+from numaproof.protocol import messages
+from numaproof.reference.pods.manifest import read_pod
+from numaproof.simulation import devices, removals
+from numaproof.simulation.admission import Question, begin, node_of
+from numaproof.simulation.removals import removable, smallest_removal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.reference.implementation import Reference
+    from numaproof.reference.node import StartedNode
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.simulation.removals import Removals
+
+NIC = "vendor.example/nic"
+MEMORY = {
+    "memoryManagerPolicy": "Static",
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "100Mi"}}],
+}
+
+
+def started(machine: str, config: dict[str, Any], folder: str, *flags: str) -> Reference:
+    found = machines.discover_profile(machine)
+    every = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0", **config}
+    question = Question(found, every, "1.36", devices=devices.read(flags, found))
+    return begin(question, folder)[0]
+
+
+def manifest(name: str, *limits: dict[str, Any], priority: int = 0) -> dict[str, Any]:
+    resources = [{"limits": {"memory": "1Gi", **one}} for one in limits]
+    return pods.numbered_pod(name, resources, priority=priority)
+
+
+def admit(reference: Reference, pod: dict[str, Any]) -> bool:
+    answer = reference.call("admit", messages.AdmitArgs(pod))
+    return isinstance(answer, messages.Admitted)
+
+
+def describe(pod: Pod) -> removals.RemovablePod:
+    return removable(pod, pod.uid)
+
+
+def find(node: StartedNode, pod: dict[str, Any]) -> Removals:
+    return smallest_removal(node, read_pod(pod), describe)
+
+
+def names(found: Removals) -> list[str]:
+    return [one.pod for one in found.pods]
+
+
+def key(node: StartedNode, asking: Pod, uids: Iterable[str]) -> tuple[int, ...]:
+    """The order of sets that the documentation promises."""
+    each = [node.pods[uid] for uid in uids]
+    return (
+        sum((one.priority or 0) > (asking.priority or 0) for one in each),
+        len(each),
+        sum(one.priority or 0 for one in each),
+        sum(describe(one).cpus for one in each),
+    )
+
+
+AMOUNTS = st.fixed_dictionaries(
+    {"cpu": st.sampled_from(["1", "2", "3", "4", "6", "500m"])},
+    optional={"memory": st.sampled_from(["1Gi", "20Gi", "60Gi"]), NIC: st.integers(0, 2)},
+)
+POD = st.tuples(st.lists(AMOUNTS, min_size=1, max_size=2), st.integers(0, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    running=st.lists(POD, min_size=1, max_size=7),
+    asking=POD,
+    policy=st.sampled_from(["none", "best-effort", "restricted", "single-numa-node"]),
+    scope=st.sampled_from(["container", "pod"]),
+    memory=st.booleans(),
+    whole=st.booleans(),
+)
+def test_no_better_set_suffices(
+    running: list[Any],
+    asking: Any,
+    policy: str,
+    scope: str,
+    memory: bool,  # noqa: FBT001 - drawn
+    whole: bool,  # noqa: FBT001 - drawn
+) -> None:
+    config = {"topologyManagerPolicy": policy, "topologyManagerScope": scope}
+    config |= MEMORY if memory else {}
+    config |= {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}} if whole else {}
+    with tempfile.TemporaryDirectory() as folder:
+        reference = started("4-nodes-4-cores-2-threads", config, folder, f"{NIC}=1@0,1@1,1@2-3")
+        for number, (limits, priority) in enumerate(running):
+            admit(reference, manifest(f"p{number}", *limits, priority=priority))
+        asked = [
+            {**one, "cpu": f"{2 * int(one['cpu'])}"} if one["cpu"].isdigit() else one
+            for one in asking[0]
+        ]
+        pod = manifest("new", *asked, priority=asking[1])
+        node = removals.snapshot(node_of(reference))
+        sufficient = [
+            some
+            for size in range(len(node.pods) + 1)
+            for some in combinations(node.pods, size)
+            if removals.admits(node, read_pod(pod), some)
+        ]
+        if () in sufficient:
+            return
+        own = read_pod(pod)
+        best = min((key(node, own, some) for some in sufficient), default=None)
+        found = find(node, pod)
+        assert found.smallest
+        assert best == (key(node, own, names(found)) if found.pods else None)
+        for uid in names(found):
+            reference.call("remove", messages.RemoveArgs(uid))
+        assert admit(reference, pod) == bool(found.pods)
