@@ -32,12 +32,12 @@ _NAMES: dict[str, str] = {
 
 
 def captured_node_option(
-    required: tuple[str, ...] = ("machine",), **parameters: str
+    necessary: tuple[str, ...] = ("machine",), **parameters: str
 ) -> Callable[[F], F]:
     """Returns the option ``--node``, which fills in other parameters of a command.
 
     Args:
-        required: the parameters without which the command can't run.
+        necessary: the parameters without which the command can't run.
         parameters: the command's parameter for each `Part` that it takes.
 
     Raises:
@@ -51,7 +51,7 @@ def captured_node_option(
 
         @click.option(
             "--node",
-            "captured",
+            "node_file",
             metavar="FILE",
             help=f"Take the {parts} from an archive of kubectl numaproof, a"
             " must-gather or a sosreport. FILE#NODE chooses one of several nodes. Other options"
@@ -59,16 +59,16 @@ def captured_node_option(
         )
         @click.pass_context
         @wraps(command)
-        def run(ctx: click.Context, /, *, captured: str | None, **values: Any) -> Any:
+        def run(ctx: click.Context, /, *, node_file: str | None, **values: Any) -> Any:
             with ExitStack() as stack:
                 node = None
-                if captured is not None:
-                    node = stack.enter_context(_open(captured))
+                if node_file is not None:
+                    node = stack.enter_context(_open(node_file))
                     values_by_part = _parts_of(ctx, node, parameters)
                     values |= {parameters[part]: value for part, value in values_by_part.items()}
                     for line in _lines(node, _open_parts(ctx, parameters), values_by_part):
                         click.echo(line, err=True)
-                _require(ctx, required, values, node, parameters)
+                _require(ctx, necessary, values, node, parameters)
                 return command(**values)
 
         return cast("F", run)
@@ -173,7 +173,7 @@ def _listing(words: Sequence[str]) -> str:
 
 def _require(
     ctx: click.Context,
-    required: tuple[str, ...],
+    necessary: tuple[str, ...],
     values: Mapping[str, Any],
     node: CapturedNode | None,
     parameters: Mapping[str, str],
@@ -183,7 +183,7 @@ def _require(
     Raises:
         click.UsageError: one has none.
     """
-    for name in required:
+    for name in necessary:
         if values[name]:
             continue
         param = _parameter(ctx, name)

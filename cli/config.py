@@ -47,7 +47,7 @@ def config() -> None:
 @config.command()
 @click.argument("files", metavar="FILE...", type=CONFIGURATION, nargs=-1)
 @captured_node_option(
-    required=("files", "machine"), machine="machine", config="files", release="kubernetes"
+    necessary=("files", "machine"), machine="machine", config="files", release="kubernetes"
 )
 @node_machine_option
 @release_option

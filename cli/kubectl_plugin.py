@@ -56,7 +56,7 @@ def _node_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     "--kubelet-dir",
     default=None,
     metavar="DIR",
-    help="The kubelet's --root-dir (default: /var/lib/kubelet).",
+    help="The kubelet's root directory (default: /var/lib/kubelet).",
 )
 @click.option(
     "--out",
@@ -96,12 +96,12 @@ def collect(
     kubectl: str,
     timeout: float,
 ) -> int:
-    """Collect what numaproof needs to know about NODE into one archive.
+    """Collect NODE into one archive, for `numaproof simulate` and other commands on nodes.
 
-    The archive contains the node's hardware, its kubelet's configuration and its pods, as far as
-    numaproof reads them: no variables, images, commands, volumes, labels or annotations. With
-    --debug, it also contains the machine's topology and the kubelet's state files. Commands such
-    as `numaproof simulate` take it with --node.
+    The archive contains the node's capacity, its kubelet's configuration and its pods, with only
+    the fields that the commands read: no variables, images, commands or volumes. With --debug, it
+    also contains the machine's topology and the kubelet's state files. The commands take the
+    archive with --node.
 
     Exit codes: 0 everything was collected, 1 the archive is incomplete, 2 nothing was collected or
     invalid input.

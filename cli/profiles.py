@@ -263,7 +263,7 @@ def _discover_profile(machine_profile: fakesys.Profile) -> MachineInfo:
 
 
 @click.command()
-@captured_node_option(required=("root",), machine="root", release="kubernetes")
+@captured_node_option(necessary=("root",), machine="root", release="kubernetes")
 @click.argument("root", type=click.Path(exists=True), metavar="ROOT", required=False)
 @assume_option
 @release_option

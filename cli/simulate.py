@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +17,8 @@ from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numaproof.reports.answers import AnswerReport
 
 SOME_REFUSED = 1
@@ -25,7 +26,7 @@ SOME_REFUSED = 1
 
 @click.command(cls=OrderedCommand)
 @captured_node_option(
-    required=("machine", "configs"),
+    necessary=("machine", "configs"),
     machine="machine",
     config="configs",
     state="state",

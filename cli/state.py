@@ -39,7 +39,7 @@ def state() -> None:
 @state.command()
 @click.argument("file", type=user_files.USER_FILE, metavar="FILE|DIR", required=False)
 @captured_node_option(
-    required=("file", "machine"),
+    necessary=("file", "machine"),
     machine="machine",
     config="configs",
     state="file",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +23,7 @@ ATTENTION = 1
 
 @click.command()
 @captured_node_option(
-    required=("before", "machine"),
+    necessary=("before", "machine"),
     machine="machine",
     config="configs",
     state="state",

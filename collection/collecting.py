@@ -155,7 +155,7 @@ class _Collecting:
 
     def _pods(self) -> None:
         try:
-            found = self._get(self.request.pods_arguments()).get("items")
+            found = self._get(self.request.pods_arguments()).get("items") or []
         except KubectlError as error:
             self._fail(contents.PODS, error)
             return

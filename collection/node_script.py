@@ -193,11 +193,14 @@ def _reduce_cpuinfo(line: bytes) -> bytes:
     return line if not colon or _CPUINFO.fullmatch(key.strip()) else b""
 
 
+_FILES = ("config", "config-dir")
+
+
 def known_flags(command_line: Iterable[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """Returns the flags of a command line that kubelets have, and the names of all others.
 
-    A flag that sets no field of the resource managers loses its value: it only matters whether a
-    release has it.
+    Only flags that set fields of the resource managers, or name files that do, keep their values:
+    of the others, it only matters whether a release has them.
     """
     names = frozenset().union(*flags.table().values())
     found: list[str] = []
@@ -211,5 +214,6 @@ def known_flags(command_line: Iterable[str]) -> tuple[tuple[str, ...], frozenset
             continue
         if not equals:
             value = "true" if name in flags.SWITCHES else next(arguments, "")
-        found.append(f"--{name}={value if flags.field(name) else ''}")
+        is_read = flags.field(name) or name in _FILES
+        found.append(f"--{name}={value if is_read else ''}")
     return tuple(found), frozenset(others)

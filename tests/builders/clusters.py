@@ -61,7 +61,7 @@ POD = {
         "uid": "uid-packets",
         "creationTimestamp": "2026-01-01T00:00:00Z",
         "labels": {"app": "secret-app"},
-        "annotations": {"note": "secret-note", "kubernetes.io/config.hash": "abc"},
+        "annotations": {"note": "secret-note"},
         "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "packets-1", "uid": "u"}
         ],

@@ -38,6 +38,12 @@ def test_what_a_simulation_needs_is_kept() -> None:
     assert pod["status"]["phase"] == "Running"
 
 
+def test_the_uid_of_a_static_pod_is_kept() -> None:
+    annotations = {"kubernetes.io/config.hash": "0a1b", "other": "x"}
+    kept, _ = keep({"metadata": {"annotations": annotations}}, kept_fields.POD)
+    assert kept == {"metadata": {"annotations": {"kubernetes.io/config.hash": "0a1b"}}}
+
+
 def test_unknown_fields_are_left_out_and_named() -> None:
     pod = {"kind": "Pod", "spec": {"containers": [{"name": "a", "newField": {"token": "x"}}]}}
     kept, left_out = keep(pod, kept_fields.POD)

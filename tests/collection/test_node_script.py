@@ -106,7 +106,12 @@ def test_only_flags_of_kubelets_are_kept_and_values_only_where_they_matter() -> 
         "--cpu-cfs-quota",
         "x",
     )
-    assert known_flags(line) == (
-        ("--reserved-cpus=0", "--kubeconfig=", "--cpu-cfs-quota=true"),
+    assert known_flags((*line, "--config=/etc/kubelet.yaml")) == (
+        (
+            "--reserved-cpus=0",
+            "--kubeconfig=",
+            "--cpu-cfs-quota=true",
+            "--config=/etc/kubelet.yaml",
+        ),
         {"--token", "arguments that are no flags"},
     )
