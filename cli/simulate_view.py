@@ -215,10 +215,9 @@ def _refused_start(
     setting: Sequence[tuple[str, str]],
     shaped: tuple[answers.ShapedAnswer, ...],
 ) -> answers.AnswerReport:
-    file = BY_STAGE.get(start.stage, "") if question.state else ""
     subject, advice = "KubeletConfiguration", _CONFIG_CHECK
-    if question.state and file in question.state.files and "state" in start.message:
-        subject = f"{question.state.folder}/{file}"
+    if question.state and start.message.startswith(f"start {start.stage} manager error"):
+        subject = f"{question.state.folder}/{BY_STAGE[start.stage]}"
         advice = "run `numaproof state check` to see what is wrong with the file"
     said = f"{start.stage}: {start.message}"
     story = answers.Story(subject, False, said, "no pod can run", (), (advice,))
