@@ -100,7 +100,7 @@ class UserFolderParam(click.ParamType[UserFile]):
         if isinstance(value, UserFile):
             return value
         if not Path(value).is_dir():
-            self.fail(f"Directory '{value}' does not exist; check the path", param, ctx)
+            self.fail(f"Directory '{value}' does not exist.", param, ctx)
         return UserFile(value)
 
 
