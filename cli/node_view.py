@@ -29,7 +29,7 @@ def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[S
     """Yields what is wrong with the state: disagreements, and pods that a restart would end."""
     if simulation.differences:
         yield Section("state", "fair", tuple(map(str, simulation.differences)))
-    for one in simulation.restored:
+    for one in simulation.readmissions:
         if one.refusal:
             said = f"{one.refusal.reason}: {one.refusal.message}"
             yield Section(one.pod, "bad", ("a restart of the kubelet would end this pod", said))
@@ -38,13 +38,15 @@ def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[S
         yield Section("state", "fair", (text,))
 
 
-def node_sections(one: NodeSimulation | Step, *, with_holdings: bool = True) -> Iterator[Section]:
+def node_sections(
+    answer: NodeSimulation | Step, *, with_holdings: bool = True
+) -> Iterator[Section]:
     """Yields who holds what on the node, and how the shared pool has shrunk."""
-    if with_holdings and one.holdings:
-        yield Section("Who holds what", "good", tuple(_holding_lines(one.holdings)))
-    if one.pool:
-        mark: Literal["bad", "fair"] = "bad" if one.pool.is_short else "fair"
-        yield Section("shared pool", mark, tuple(_pool_lines(one.pool)))
+    if with_holdings and answer.holdings:
+        yield Section("Who holds what", "good", tuple(_holding_lines(answer.holdings)))
+    if answer.pool:
+        mark: Literal["bad", "fair"] = "bad" if answer.pool.is_short else "fair"
+        yield Section("shared pool", mark, tuple(_pool_lines(answer.pool)))
 
 
 def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:
@@ -57,13 +59,13 @@ def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:
         for memory in one.memory:
             reserved = f", {size(memory.reserved)} reserved" if memory.reserved else ""
             yield f"  {memory.type}: {size(memory.free)} of {size(memory.total)} free{reserved}"
-            for block in memory.held:
+            for block in memory.holders:
                 where = f" with {nodes_text(block.numa)}" if len(block.numa) > 1 else ""
                 yield f"    {_owner(block.pod, block.container)}: {size(block.size)}{where}"
         for devices in one.devices:
             free = " ".join((f"{len(devices.free)} free", *devices.free))
             yield f"  {devices.resource}: {free}"
-            for some in devices.held:
+            for some in devices.holders:
                 yield f"    {_owner(some.pod, some.container)}: {' '.join(some.ids)}"
 
 
@@ -80,12 +82,10 @@ def _owner(pod: str, container: str) -> str:
 
 def _pool_lines(pool: SharedPool) -> Iterator[str]:
     total = room(CPU, pool.request)
-    less = ", less than they request" if pool.is_short else ""
-    yield (
-        f"{len(pool.before)} CPUs before, {len(pool.after)} after, for containers that request"
-        f" {total}{less}"
-    )
-    ordered = sorted(pool.pods, key=lambda one: -one.request)
+    less = ", more than it has" if pool.is_short else ""
+    before, now = plural(len(pool.before), "CPU"), plural(len(pool.after), "CPU")
+    yield f"{before} before, {now} now; its containers request {total}{less}"
+    ordered = sorted(pool.pods, key=lambda pod: -pod.request)
     for one in ordered[:_MAX_SHARING]:
         yield f"  {one.pod}: requests {room(CPU, one.request)}"
     if len(ordered) > _MAX_SHARING:
@@ -94,7 +94,7 @@ def _pool_lines(pool: SharedPool) -> Iterator[str]:
 
 def room_lines(removals: Removals) -> Iterator[str]:
     """Yields the pods that would have to go for a refused pod, and how sure this is."""
-    tried = plural(removals.tried, "set")
+    trials = plural(removals.trials, "set")
     if not removals.pods:
         yield "No removal would help: the node refuses the pod even without all other pods."
         return
@@ -102,7 +102,7 @@ def room_lines(removals: Removals) -> Iterator[str]:
     if removals.smallest:
         yield f"{count} would have to go; no smaller set of pods is enough:"
     else:
-        yield f"It is enough if {count} go; the search was cut after {tried}, a smaller set may do:"
+        yield f"{count} are enough; a smaller set may be, but the search was cut after {trials}:"
     yield from (f"  {_removable_text(one)}" for one in removals.pods)
     if removals.higher:
         higher = plural(removals.higher, "pod")

@@ -182,7 +182,8 @@ def answer(simulation: NodeSimulation, question: Question, machine: str) -> answ
     title = _verdict(simulation.pods)
     if question.state:
         setting.append(("state", question.state.folder or "none"))
-        title = f"{plural(len(simulation.restored), 'pod')} on the node; {title}"
+        on_node = f"{plural(len(simulation.readmissions), 'pod')} on the node"
+        title = f"{on_node}; {title}" if simulation.pods else on_node
     if simulation.warnings:
         title += (
             f"; {plural(len(simulation.warnings), 'answer')} affected by defects of the kubelet"
@@ -190,7 +191,7 @@ def answer(simulation: NodeSimulation, question: Question, machine: str) -> answ
     report = _report(
         title,
         simulation.pods,
-        Stage((*simulation.restored, *simulation.pods), node),
+        Stage((*simulation.readmissions, *simulation.pods), node),
         question,
         (*state_sections(simulation, question), *node_sections(simulation)),
     )
@@ -213,7 +214,7 @@ def _refused_start(
     start: messages.StartRefused,
     question: Question,
     setting: Sequence[tuple[str, str]],
-    shaped: tuple[answers.ShapedAnswer, ...],
+    warnings: tuple[answers.ShapedAnswer, ...],
 ) -> answers.AnswerReport:
     subject, advice = "KubeletConfiguration", _CONFIG_CHECK
     if question.state and start.message.startswith(f"start {start.stage} manager error"):
@@ -223,7 +224,7 @@ def _refused_start(
     story = answers.Story(subject, False, said, "no pod can run", (), (advice,))
     title = "The kubelet does not start"
     return answers.AnswerReport(
-        title, False, tuple(setting), (), (story,), question.machine, shaped_answers=shaped
+        title, False, tuple(setting), (), (story,), question.machine, shaped_answers=warnings
     )
 
 
@@ -236,7 +237,7 @@ class Stage(NamedTuple):
 
 def _report(
     title: str,
-    shown: Sequence[PodResult],
+    results: Sequence[PodResult],
     stage: Stage,
     question: Question,
     sections: Iterable[answers.Section],
@@ -244,10 +245,10 @@ def _report(
     """Returns the report about some results, with a drawing of the node."""
     return answers.AnswerReport(
         title=title,
-        good=all(one.refusal is None for one in shown),
+        good=all(one.refusal is None for one in results),
         setting=(),
-        rows=tuple(_rows(shown)),
-        stories=tuple(_stories(shown, has_state=question.state is not None)),
+        rows=tuple(_rows(results)),
+        stories=tuple(_stories(results, has_state=question.state is not None)),
         machine=question.machine,
         owners=tuple(_owners(*stage)),
         shared=str(stage.node.shared),
@@ -258,7 +259,7 @@ def _report(
 
 def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answers.AnswerReport]:
     """Yields the report of each what-if."""
-    present = {one.pod: one for one in (*simulation.restored, *simulation.pods)}
+    present = {one.pod: one for one in (*simulation.readmissions, *simulation.pods)}
     for step in simulation.steps:
         if step.node is None:
             assert step.refusal is not None
@@ -270,9 +271,9 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
             return
         shown: Sequence[PodResult] = step.pods
         if step.action == "remove":
-            for name in step.removed:
+            for name in step.removed_pods:
                 present.pop(name, None)
-            title = f"Without {', '.join(step.removed)}"
+            title = f"Without {', '.join(step.removed_pods)}"
         elif step.action == "restart":
             shown = [one for one in step.pods if _has_changed(one, present[one.pod])]
             kept = len(step.pods) - len(shown)

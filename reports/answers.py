@@ -274,8 +274,8 @@ def html(answer: AnswerReport) -> str:
         signs=SIGNS,
         words=_WORDS,
         heads=HEADS,
-        shown=visible_columns(answer.rows),
-        drawing=_drawing(answer),
+        shown_in=lambda report: visible_columns(report.rows),
+        drawing_of=_drawing,
     )
 
 

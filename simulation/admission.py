@@ -210,12 +210,12 @@ def admit_all(
     pods: Iterable[DescribedPod],
     state_dir: str,
     *,
-    explained: Container[str] = (),
+    explain_pods: Container[str] = (),
 ) -> Simulation:
     """Admits the pods in order, without warnings about named defects.
 
     `state_dir` is an empty directory for the checkpoints. Refusals are explained, and admissions of
-    the pods whose names are in `explained`.
+    the pods whose names are in `explain_pods`.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.
@@ -223,7 +223,7 @@ def admit_all(
     reference, start = begin(question, state_dir)
     if isinstance(start, messages.StartRefused):
         return Simulation(start)
-    results = admit_pods(reference, pods, question.names, explained=explained)
+    results = admit_pods(reference, pods, question.names, explain_pods=explain_pods)
     require_answer(reference, "state", messages.NoArgs())
     return Simulation(start, results, view(node_of(reference), question.names))
 
@@ -233,7 +233,7 @@ def admit_pods(
     pods: Iterable[DescribedPod],
     names: Mapping[str, str],
     *,
-    explained: Container[str] = (),
+    explain_pods: Container[str] = (),
     refused: Callable[[StartedNode, Pod, PodResult], PodResult] | None = None,
 ) -> tuple[PodResult, ...]:
     """Admits pods to a started node in order.
@@ -242,7 +242,7 @@ def admit_pods(
         reference: the reference with the node.
         pods: the pods.
         names: the names of pods on the node by uid, where they differ.
-        explained: the names of the pods whose admission is explained.
+        explain_pods: the names of the pods whose admission is explained.
         refused: completes the result of a pod that the kubelet refuses, given the node before the
             admission and the pod.
 
@@ -253,7 +253,9 @@ def admit_pods(
     for pod in pods:
         node = node_of(reference)
         before = snapshot(node) if refused else node
-        result = admit(reference, pod, results[-1:], explain_all=pod.name in explained, names=names)
+        result = admit(
+            reference, pod, results[-1:], explain_all=pod.name in explain_pods, names=names
+        )
         if refused and result.refusal and result.refusal.reason != UNSCHEDULABLE:
             result = refused(before, node.read_pod(pod.manifest), result)
         if result.preempted:
@@ -457,7 +459,7 @@ def warnings(
     simulation: Simulation,
     folder: Path,
     *,
-    explained: Container[str],
+    explain_pods: Container[str],
 ) -> tuple[DefectWarning, ...]:
     """Returns warnings about a simulation, in the order of its answers.
 
@@ -466,7 +468,7 @@ def warnings(
         pods: the simulated pods.
         simulation: the simulation.
         folder: an empty directory for the state directories of additional simulations.
-        explained: the names of the pods whose admissions were explained.
+        explain_pods: the names of the pods whose admissions were explained.
 
     Raises:
         CannotAnswerError: the reference does not support the request.
@@ -479,7 +481,7 @@ def warnings(
         state_dir = folder / str(next(number))
         state_dir.mkdir()
         lacking = msgspec.structs.replace(question, exceptions=without)
-        return admit_all(lacking, played_pods, str(state_dir), explained=explained)
+        return admit_all(lacking, played_pods, str(state_dir), explain_pods=explain_pods)
 
     documents = play(every, pods)
     kubelet, documented = _answers(simulation), _answers(documents)

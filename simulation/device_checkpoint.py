@@ -108,14 +108,14 @@ class RecordedDevices(NamedTuple):
             does not have the nodes of free devices.
     """
 
-    held: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]]
+    allocations: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]]
     healthy: Mapping[str, frozenset[str]]
     nodes: Mapping[tuple[str, str], NUMASet | None]
 
     def state(self) -> DeviceState:
         """Returns the Device Manager's state after reading the checkpoint."""
         lists = {name: Devices(healthy=ids) for name, ids in self.healthy.items()}
-        return DeviceState(lists, self.held, devices_by_resource(self.held))
+        return DeviceState(lists, self.allocations, devices_by_resource(self.allocations))
 
 
 def recorded_devices(content: bytes, kubernetes: str) -> RecordedDevices | None:
@@ -123,18 +123,20 @@ def recorded_devices(content: bytes, kubernetes: str) -> RecordedDevices | None:
     if _unreadable(content, kubernetes):
         return None
     data = json.loads(content)["Data"]
-    held: dict[str, dict[str, dict[str, frozenset[str]]]] = {}
+    allocations: dict[str, dict[str, dict[str, frozenset[str]]]] = {}
     nodes: dict[tuple[str, str], set[int]] = {}
     for entry in data["PodDeviceEntries"] or ():
         resource, by_node = entry["ResourceName"], _by_node(entry["DeviceIDs"])
         for node, ids in by_node.items():
             for device in ids:
                 nodes.setdefault((resource, device), set()).add(node)
-        container = held.setdefault(entry["PodUID"], {}).setdefault(entry["ContainerName"], {})
+        container = allocations.setdefault(entry["PodUID"], {}).setdefault(
+            entry["ContainerName"], {}
+        )
         container[resource] = frozenset(one for ids in by_node.values() for one in ids)
     healthy = data["RegisteredDevices"] or {}
     return RecordedDevices(
-        held,
+        allocations,
         {resource: frozenset(ids or ()) for resource, ids in healthy.items()},
         {
             device: None if near == {_NO_TOPOLOGY} else NUMASet(near - {_NO_TOPOLOGY})

@@ -12,7 +12,7 @@ import msgspec
 
 from numaproof.inputs import documents, typed
 from numaproof.inputs.errors import shorten
-from numaproof.inputs.plurals import format_numbers
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
 
@@ -137,7 +137,7 @@ def _devices(resource: str, group: _Group, before: int) -> Iterator[Device]:
 
 
 def as_recorded(
-    declared: tuple[DeviceResource, ...], recorded: RecordedDevices | None
+    plugins: tuple[DeviceResource, ...], record: RecordedDevices | None
 ) -> tuple[tuple[DeviceResource, ...], tuple[str, ...]]:
     """Returns the devices of a node whose Device Manager has recorded devices, and notes.
 
@@ -147,26 +147,27 @@ def as_recorded(
     Raises:
         DevicesError: a container holds a device that is not declared.
     """
-    if recorded is None:
-        return declared, ()
-    found = {one.resource: one for one in declared}
+    if record is None:
+        return plugins, ()
+    found = {one.resource: one for one in plugins}
     notes: list[str] = []
-    held: dict[str, set[str]] = {}
-    for resource, device in recorded.nodes:
-        held.setdefault(resource, set()).add(device)
-    for resource in sorted(recorded.healthy.keys() | held):
-        own = held.get(resource, set())
-        ids = own | recorded.healthy.get(resource, frozenset())
+    held_ids: dict[str, set[str]] = {}
+    for resource, device in record.nodes:
+        held_ids.setdefault(resource, set()).add(device)
+    for resource in sorted(record.healthy.keys() | held_ids):
+        own = held_ids.get(resource, set())
+        ids = own | record.healthy.get(resource, frozenset())
         one = found.get(resource)
         if one is None:
-            found[resource] = _from_record(resource, ids, recorded)
+            found[resource] = _from_record(resource, ids, record)
             if free := len(ids - own):
                 notes.append(
-                    f"{resource}: the state does not record the NUMA nodes of {free} free devices;"
+                    f"{resource}: the state does not record the NUMA nodes of"
+                    f" {plural(free, 'free device')};"
                     f" declare all {len(ids)} with --devices {resource}=COUNT@NODES"
                 )
         elif ids.isdisjoint(device.id for device in one.ids):
-            found[resource] = _renamed(one, own, ids - own, recorded)
+            found[resource] = _with_recorded_ids(one, own, ids - own, record)
             if len(one.ids) != len(ids):
                 notes.append(f"{resource}: {len(one.ids)} declared, {len(ids)} in the state")
         elif missing := sorted(own - {device.id for device in one.ids}):
@@ -176,31 +177,31 @@ def as_recorded(
     return tuple(found.values()), tuple(notes)
 
 
-def _from_record(resource: str, ids: set[str], recorded: RecordedDevices) -> DeviceResource:
-    healthy = recorded.healthy.get(resource, frozenset())
+def _from_record(resource: str, ids: set[str], record: RecordedDevices) -> DeviceResource:
+    healthy = record.healthy.get(resource, frozenset())
     return DeviceResource(
         resource,
         tuple(
-            Device(one, recorded.nodes.get((resource, one)), one in healthy) for one in sorted(ids)
+            Device(one, record.nodes.get((resource, one)), one in healthy) for one in sorted(ids)
         ),
     )
 
 
-def _renamed(
-    declared: DeviceResource, held: set[str], free: set[str], recorded: RecordedDevices
+def _with_recorded_ids(
+    plugins: DeviceResource, held_ids: set[str], free: set[str], record: RecordedDevices
 ) -> DeviceResource:
     """Gives declared devices the ids in the record: held ones by their nodes, then free ones."""
-    unnamed = list(declared.ids)
+    unnamed = list(plugins.ids)
     named = []
-    for device in sorted(held):
-        near = recorded.nodes[declared.resource, device]
+    for device in sorted(held_ids):
+        near = record.nodes[plugins.resource, device]
         match = next((one for one in unnamed if one.numa == near), None)
         if match is None:
             where = (
                 "without a NUMA node" if near is None else f"near {format_numbers('node', near)}"
             )
             raise DevicesError(
-                f"--devices {declared.resource}: a container holds {device}, which is {where}, but"
+                f"--devices {plugins.resource}: a container holds {device}, which is {where}, but"
                 " there are not as many such devices"
             )
         unnamed.remove(match)
@@ -208,4 +209,4 @@ def _renamed(
     for device, one in zip(sorted(free), unnamed, strict=False):
         named.append(msgspec.structs.replace(one, id=device))
     named += unnamed[len(free) :]
-    return msgspec.structs.replace(declared, ids=tuple(named))
+    return msgspec.structs.replace(plugins, ids=tuple(named))

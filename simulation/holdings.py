@@ -58,7 +58,7 @@ class MemoryHoldings(msgspec.Struct, frozen=True):
     total: int
     reserved: int
     free: int
-    held: tuple[HeldMemory, ...]
+    holders: tuple[HeldMemory, ...]
 
 
 class HeldDevices(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class DeviceHoldings(msgspec.Struct, frozen=True):
 
     resource: str
     free: tuple[str, ...]
-    held: tuple[HeldDevices, ...]
+    holders: tuple[HeldDevices, ...]
 
 
 class NodeHoldings(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ def _devices(node: StartedNode, names: Names, number: int | None) -> Iterator[De
             yield DeviceHoldings(resource, free, held)
 
 
-def _by_arrival(node: StartedNode, held: Iterable[Held]) -> list[Held]:
+def _by_arrival(node: StartedNode, entries: Iterable[Held]) -> list[Held]:
     """Sorts what pods hold, given with their uids, by the order in which the pods arrived."""
     order = {uid: number for number, uid in enumerate(node.pods)}
-    return sorted(held, key=lambda one: order.get(one[0], len(order)))
+    return sorted(entries, key=lambda entry: order.get(entry[0], len(order)))

@@ -86,24 +86,24 @@ def running_pods(reading: Reading) -> tuple[tuple[RunningPod, ...], tuple[str, .
             " one node: kubectl get pods -A --field-selector spec.nodeName=NODE -o yaml"
         )
     found = pods_on_node(reading.objects)
-    pods = tuple(_running(reading.pods[at], reading.objects[at]) for at in found.held)
+    pods = tuple(_running(reading.pods[at], reading.objects[at]) for at in found.holders)
     return pods, tuple(found.lines())
 
 
-def _running(pod: DescribedPod, listed: Mapping[str, Any]) -> RunningPod:
-    source = value_at(listed, ("metadata", "annotations", _SOURCE)) or _API
-    return RunningPod(pod, tuple(_containers(pod, listed)), _controller(listed), source != _API)
+def _running(pod: DescribedPod, listing: Mapping[str, Any]) -> RunningPod:
+    source = value_at(listing, ("metadata", "annotations", _SOURCE)) or _API
+    return RunningPod(pod, tuple(_containers(pod, listing)), _controller(listing), source != _API)
 
 
-def _controller(listed: Mapping[str, Any]) -> str:
-    owners = value_at(listed, ("metadata", "ownerReferences"))
+def _controller(listing: Mapping[str, Any]) -> str:
+    owners = value_at(listing, ("metadata", "ownerReferences"))
     for owner in owners if isinstance(owners, list) else ():
         if isinstance(owner, dict) and owner.get("controller", True):
             return f"{owner.get('kind')}/{owner.get('name')}"
     return ""
 
 
-def _containers(pod: DescribedPod, listed: Mapping[str, Any]) -> Iterator[str]:
+def _containers(pod: DescribedPod, listing: Mapping[str, Any]) -> Iterator[str]:
     """Yields the containers that have not ended.
 
     Without a status of its own, an init container of a running pod has ended.
@@ -111,10 +111,10 @@ def _containers(pod: DescribedPod, listed: Mapping[str, Any]) -> Iterator[str]:
     states = {
         one["name"]: one.get("state")
         for field in _STATUSES
-        for one in _list(value_at(listed, ("status", field)))
+        for one in _list(value_at(listing, ("status", field)))
         if isinstance(one, dict) and isinstance(one.get("name"), str)
     }
-    runs = value_at(listed, ("status", "phase")) == "Running"
+    runs = value_at(listing, ("status", "phase")) == "Running"
     spec = pod.manifest["spec"]
     for one in spec.get("initContainers") or ():
         state = states.get(one["name"])
@@ -141,14 +141,14 @@ class StateDifference(msgspec.Struct, frozen=True):
         file: the checkpoint.
         pod: the pod's name, or its uid if it is not on the node.
         problem: how they disagree.
-        recorded: what the file records for its containers; empty if it has no record.
+        in_file: what the file records for its containers; empty if it has no record.
         now: what a kubelet that starts from the file gives them; empty if that is nothing.
     """
 
     file: str
     pod: str
     problem: Disagreement
-    recorded: str
+    in_file: str
     now: str
 
     def __str__(self) -> str:
@@ -156,24 +156,26 @@ class StateDifference(msgspec.Struct, frozen=True):
         starts = "at its start, the kubelet gives it"
         if self.problem == "not on the node":
             return (
-                f"{self.file}: {self.pod} has {self.recorded}, but is not among the pods on the"
+                f"{self.file}: {self.pod} has {self.in_file}, but is not among the pods on the"
                 " node: the kubelet releases it"
             )
         if self.problem == "not recorded":
             return f"{self.file}: no record of {self.pod}: {starts} {self.now}"
-        return f"{self.file}: {self.pod} has {self.recorded}: {starts} {self.now or 'nothing'}"
+        return f"{self.file}: {self.pod} has {self.in_file}: {starts} {self.now or 'nothing'}"
 
 
 def differences(state: NodeState, node: StartedNode) -> Iterator[StateDifference]:
     """Yields the pods about which the files and a node started from them disagree.
 
-    Pods that the node refused are skipped.
+    Pods that the node refused are skipped. Without files, there is nothing to disagree with.
     """
+    if not state.files:
+        return
     recorded = {
-        (file, uid): {name: _recorded(file, one) for name, one in containers.items()}
+        (file, uid): {name: _entry_text(file, one) for name, one in containers.items()}
         for file, uid, containers in entries(state.files)
     }
-    now = {(file, uid): containers for file, uid, containers in _held(node)}
+    now = {(file, uid): containers for file, uid, containers in _holdings(node)}
     names = state.names
     for file, uid in dict.fromkeys((*recorded, *now)):
         before, after = recorded.get((file, uid), {}), now.get((file, uid), {})
@@ -184,7 +186,7 @@ def differences(state: NodeState, node: StartedNode) -> Iterator[StateDifference
             yield StateDifference(file, names[uid], problem, _text(before), _text(after))
 
 
-def _held(node: StartedNode) -> Iterator[tuple[str, str, dict[str, str]]]:
+def _holdings(node: StartedNode) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Yields what pods hold by file, in words."""
     for uid, cpus in node.cpus.state.exclusive.items():
         yield CPU, uid, {name: _cpus_text(CPUSet.from_mask(one)) for name, one in cpus.items()}
@@ -203,7 +205,7 @@ def _held(node: StartedNode) -> Iterator[tuple[str, str, dict[str, str]]]:
         yield DEVICES, uid, {name: _devices_text(one) for name, one in devices.items()}
 
 
-def _recorded(file: str, entry: Any) -> str:
+def _entry_text(file: str, entry: Any) -> str:
     """Describes the entry of a container in a checkpoint that a kubelet can read."""
     if file == CPU:
         return _cpus_text(CPUSet.parse(entry))

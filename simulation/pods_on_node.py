@@ -46,12 +46,12 @@ class PodsOnNode(NamedTuple):
     """The pods that hold resources on a node, and the others.
 
     Attributes:
-        held: the indices of the pods that hold resources, in order.
+        holders: the indices of the pods that hold resources, in order.
         left_out: the other pods, in order.
-        terminating: the names of the pods in `held` that are being deleted.
+        terminating: the names of the pods in `holders` that are being deleted.
     """
 
-    held: tuple[int, ...]
+    holders: tuple[int, ...]
     left_out: tuple[LeftOutPod, ...]
     terminating: tuple[str, ...]
 

@@ -59,12 +59,12 @@ def bounds(node: StartedNode, empty: StartedNode, pod: Pod) -> tuple[Alternative
 
     `empty` is the same node without its pods.
     """
-    held = _Held(node)
-    found = [*_capacity(node, pod), *_totals(held, empty, pod)]
+    usage = _Usage(node)
+    found = [*_capacity(node, pod), *_totals(usage, empty, pod)]
     policy = node.setup.topology_policy
     aligns = policy is not None and policy.name in {RESTRICTED, SINGLE_NUMA_NODE}
     if policy and aligns and len(node.setup.nodes) <= MAX_NODES:
-        found += _alignment(held, empty, pod, alone=policy.name == SINGLE_NUMA_NODE)
+        found += _alignment(usage, empty, pod, alone=policy.name == SINGLE_NUMA_NODE)
     # An alternative without bounds is met whatever is removed.
     return tuple(one for one in found if all(one))
 
@@ -110,7 +110,7 @@ def _own_devices(node: StartedNode, uid: str) -> Iterator[tuple[str, str]]:
                 yield resource, one
 
 
-class _Held:
+class _Usage:
     """What each pod holds on sets of NUMA nodes, at least."""
 
     def __init__(self, node: StartedNode) -> None:
@@ -118,7 +118,7 @@ class _Held:
         self._cpus = {uid: _own_cpus(node, uid) for uid in node.pods}
         self._devices = {uid: tuple(_own_devices(node, uid)) for uid in node.pods}
 
-    def bound(self, resource: str, nodes: int, spare: int) -> tuple[Bound, ...]:
+    def bounds_on(self, resource: str, nodes: int, spare: int) -> tuple[Bound, ...]:
         """Returns the bound for a resource on some nodes; empty if it is met.
 
         `spare` is what the pod would leave free if there were no other pods.
@@ -166,7 +166,7 @@ def _capacity(node: StartedNode, pod: Pod) -> Iterator[Alternatives]:
         yield ((Bound(request + others - capacity, gains),),)
 
 
-def _totals(held: _Held, empty: StartedNode, pod: Pod) -> Iterator[Alternatives]:
+def _totals(usage: _Usage, empty: StartedNode, pod: Pod) -> Iterator[Alternatives]:
     """Yields bounds for each resource of the managers, wherever it is."""
     setup, devices = empty.setup, empty.device_manager.state
     for resource, amount in requests.requested_amounts(setup, devices, pod, None).items():
@@ -178,10 +178,12 @@ def _totals(held: _Held, empty: StartedNode, pod: Pod) -> Iterator[Alternatives]
             free = sum(one.free for one in tables if one)
         else:
             free = len(devices.available(resource))
-        yield (held.bound(resource, _EVERYWHERE, free - amount),)
+        yield (usage.bounds_on(resource, _EVERYWHERE, free - amount),)
 
 
-def _alignment(held: _Held, empty: StartedNode, pod: Pod, *, alone: bool) -> Iterator[Alternatives]:
+def _alignment(
+    usage: _Usage, empty: StartedNode, pod: Pod, *, alone: bool
+) -> Iterator[Alternatives]:
     """Yields bounds for preferred sets of NUMA nodes that overlap; with `alone`, single nodes."""
     targets: Sequence[PodContainer | None] = pod.containers
     if empty.setup.scope == "pod":
@@ -191,10 +193,10 @@ def _alignment(held: _Held, empty: StartedNode, pod: Pod, *, alone: bool) -> Ite
         choices = [_preferred(demand, alone=alone) for _, demand in demands]
         if prod(map(len, choices)) <= MAX_CHOICES:
             together = [one for one in product(*choices) if reduce(and_, one, _EVERYWHERE)]
-            yield tuple(_on_all(held, demands, masks) for masks in together)
+            yield tuple(_on_all(usage, demands, masks) for masks in together)
         else:
             for one, masks in zip(demands, choices, strict=True):
-                yield tuple(_on_all(held, [one], [mask]) for mask in masks)
+                yield tuple(_on_all(usage, [one], [mask]) for mask in masks)
 
 
 def _demands(
@@ -220,14 +222,14 @@ def _preferred(demand: Demand, *, alone: bool) -> list[int]:
 
 
 def _on_all(
-    held: _Held, demands: Sequence[tuple[tuple[str, ...], Demand]], masks: Sequence[int]
+    usage: _Usage, demands: Sequence[tuple[tuple[str, ...], Demand]], masks: Sequence[int]
 ) -> tuple[Bound, ...]:
     """Returns the bounds for each demand on its set of nodes."""
     return tuple(
         bound
         for (resources, demand), nodes in zip(demands, masks, strict=True)
         for resource, need in zip(resources, demand.needs, strict=True)
-        for bound in held.bound(resource, nodes, need.free_on(nodes) - need.amount)
+        for bound in usage.bounds_on(resource, nodes, need.free_on(nodes) - need.amount)
     )
 
 
@@ -258,19 +260,22 @@ class Reach:
             for part in range(2)
         ]
 
-    def can_meet(self, chosen: Sequence[str], start: int, left: int) -> bool:
-        """Whether `chosen` and `left` pods of the classes from `start` on could be enough."""
+    def can_meet(self, selection: Sequence[str], start: int, left: int) -> bool:
+        """Whether `selection` and `left` pods of the classes from `start` on could be enough."""
         return all(
-            any(all(goal.missing(chosen) <= goal.most(start, left) for goal in one) for one in each)
+            any(
+                all(goal.missing(selection) <= goal.most(start, left) for goal in one)
+                for one in each
+            )
             for each in self._goals
         )
 
-    def least_cost(self, chosen: Sequence[str], start: int, left: int) -> Cost:
-        """Returns a lower bound for the cost of `chosen` and `left` pods of the classes."""
-        priority, cpus = (sum(self._costs[uid][part] for uid in chosen) for part in range(2))
+    def least_cost(self, selection: Sequence[str], start: int, left: int) -> Cost:
+        """Returns a lower bound for the cost of `selection` and `left` pods of the classes."""
+        priority, cpus = (sum(self._costs[uid][part] for uid in selection) for part in range(2))
         needed = max(
             (
-                min(max(goal.least_cpus(chosen) for goal in one) for one in each)
+                min(max(goal.least_cpus(selection) for goal in one) for one in each)
                 for each in self._goals
             ),
             default=0,
@@ -284,26 +289,26 @@ class _Goal:
 
     def __init__(
         self,
-        bound: Bound,
+        need: Bound,
         classes: Sequence[Sequence[str]],
         size: int,
         costs: Mapping[str, Cost],
     ) -> None:
-        self._bound = bound
-        self._most = _least(classes, size, {uid: -gain for uid, gain in bound.gains.items()})
-        prices = (Fraction(costs[uid][1], gain) for uid, gain in bound.gains.items() if gain)
+        self._need = need
+        self._most = _least(classes, size, {uid: -gain for uid, gain in need.gains.items()})
+        prices = (Fraction(costs[uid][1], gain) for uid, gain in need.gains.items() if gain)
         self._price = min(prices, default=Fraction())
 
-    def missing(self, chosen: Sequence[str]) -> int:
-        return self._bound.deficit - sum(self._bound.gains.get(uid, 0) for uid in chosen)
+    def missing(self, selection: Sequence[str]) -> int:
+        return self._need.deficit - sum(self._need.gains.get(uid, 0) for uid in selection)
 
     def most(self, start: int, left: int) -> float:
         """The most that `left` pods of the classes from `start` on can give back."""
         return -self._most[start][left]
 
-    def least_cpus(self, chosen: Sequence[str]) -> int:
+    def least_cpus(self, selection: Sequence[str]) -> int:
         """The CPUs that the pods still to be chosen request at least."""
-        return ceil(max(0, self.missing(chosen)) * self._price)
+        return ceil(max(0, self.missing(selection)) * self._price)
 
 
 def _least(

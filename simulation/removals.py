@@ -59,13 +59,13 @@ class Removals(msgspec.Struct, frozen=True):
         pods: the pods; empty if the node refuses the pod even without all others.
         higher: how many of them have a higher priority than the refused pod.
         smallest: whether this is proven to be the best set. If not, the search was cut.
-        tried: the number of sets that were tried with the reference.
+        trials: the number of sets that were tried with the reference.
     """
 
     pods: tuple[RemovablePod, ...]
     higher: int
     smallest: bool
-    tried: int
+    trials: int
 
 
 def removable(
@@ -83,7 +83,7 @@ def removable(
 
 
 def smallest_removal(
-    node: StartedNode, pod: Pod, described: Callable[[Pod], RemovablePod]
+    node: StartedNode, pod: Pod, describe: Callable[[Pod], RemovablePod]
 ) -> Removals:
     """Finds the best set of pods to remove from a node that refuses a pod.
 
@@ -93,16 +93,16 @@ def smallest_removal(
     Args:
         node: the node before the admission, which is not changed.
         pod: the refused pod.
-        described: describes a pod of the node.
+        describe: describes a pod of the node.
     """
-    search = _Search(node, pod, described)
+    search = _Search(node, pod, describe)
     try:
         found = search.best()
     except _CutError:
         found = search.incumbent
     higher = sum(search.is_higher(uid) for uid in found)
     pods = tuple(about for uid, about in search.about.items() if uid in found)
-    return Removals(pods, higher, not search.is_cut, search.tried)
+    return Removals(pods, higher, not search.is_cut, search.trials)
 
 
 class _CutError(Exception):
@@ -113,15 +113,15 @@ class _Search:
     """A search for the best set; `incumbent` is the best set found so far."""
 
     def __init__(
-        self, node: StartedNode, pod: Pod, described: Callable[[Pod], RemovablePod]
+        self, node: StartedNode, pod: Pod, describe: Callable[[Pod], RemovablePod]
     ) -> None:
         self.node = node
         self.pod = pod
         self.uids = [uid for uid in node.pods if uid != pod.uid]
-        self.about = {uid: described(node.pods[uid]) for uid in self.uids}
+        self.about = {uid: describe(node.pods[uid]) for uid in self.uids}
         self.incumbent: tuple[str, ...] = ()
         self.is_cut = False
-        self.tried = 0
+        self.trials = 0
         self._visits = 0
 
     def is_higher(self, uid: str) -> bool:
@@ -147,10 +147,10 @@ class _Search:
                     return found
         return self.incumbent
 
-    def _shrunk(self, removed: Sequence[str]) -> tuple[str, ...]:
+    def _shrunk(self, removal: Sequence[str]) -> tuple[str, ...]:
         """Returns a subset that still suffices, keeping as many of the important pods as it can."""
-        left = list(removed)
-        for uid in sorted(removed, key=lambda one: self._key((one,)), reverse=True):
+        left = list(removal)
+        for uid in sorted(removal, key=lambda uid: self._key((uid,)), reverse=True):
             fewer = [one for one in left if one != uid]
             if self._admits(fewer):
                 left = fewer
@@ -161,11 +161,11 @@ class _Search:
         priorities, cpus = zip(*map(self._cost, uids), strict=True)
         return sum(map(self.is_higher, uids)), len(uids), sum(priorities), sum(cpus)
 
-    def _admits(self, removed: Sequence[str]) -> bool:
-        if self.tried >= MAX_TRIALS:
+    def _admits(self, removal: Sequence[str]) -> bool:
+        if self.trials >= MAX_TRIALS:
             self._cut()
-        self.tried += 1
-        return admits(self.node, self.pod, removed)
+        self.trials += 1
+        return admits(self.node, self.pod, removal)
 
     def _cut(self) -> None:
         self.is_cut = True
@@ -180,7 +180,7 @@ class _Search:
             gains = tuple(bound.gains.get(uid, 0) for bound in flat)
             kind = (about.priority, about.cpus, gains, places(self.node, uid))
             classes.setdefault(kind, []).append(uid)
-        return sorted(classes.values(), key=lambda one: self._key(one[:1]))
+        return sorted(classes.values(), key=lambda members: self._key(members[:1]))
 
     def _best_with(
         self,
@@ -188,26 +188,26 @@ class _Search:
         classes: list[list[str]],
         higher: int,
         lower: int,
-        chosen: tuple[str, ...] = (),
+        selection: tuple[str, ...] = (),
     ) -> tuple[str, ...]:
-        """Returns the best set of `chosen` and these numbers of pods; empty if none suffices."""
+        """Returns the best set of `selection` and these numbers of pods; empty if none suffices."""
         reach = Reach(every, classes, higher + lower, {uid: self._cost(uid) for uid in self.uids})
         best: tuple[str, ...] = ()
         least: Cost | None = None
 
-        def visit(chosen: tuple[str, ...], start: int, higher: int, lower: int) -> None:
+        def visit(selection: tuple[str, ...], start: int, higher: int, lower: int) -> None:
             nonlocal best, least
             self._visits += 1
             if self._visits > MAX_VISITS:
                 self._cut()
             left = higher + lower
-            if not reach.can_meet(chosen, start, left):
+            if not reach.can_meet(selection, start, left):
                 return
-            if least is not None and reach.least_cost(chosen, start, left) >= least:
+            if least is not None and reach.least_cost(selection, start, left) >= least:
                 return
             if not left:
-                if self._admits(chosen):
-                    best, least = chosen, reach.least_cost(chosen, start, 0)
+                if self._admits(selection):
+                    best, least = selection, reach.least_cost(selection, start, 0)
                     self.incumbent = min(self.incumbent, best, key=self._key)
                 return
             if start == len(classes):
@@ -216,18 +216,18 @@ class _Search:
             is_higher = self.is_higher(members[0])
             for count in range(min(len(members), higher if is_higher else lower), -1, -1):
                 rest = (higher - count, lower) if is_higher else (higher, lower - count)
-                visit((*chosen, *members[:count]), start + 1, *rest)
+                visit((*selection, *members[:count]), start + 1, *rest)
 
-        visit(chosen, 0, higher, lower)
+        visit(selection, 0, higher, lower)
         return best
 
     def _cost(self, uid: str) -> Cost:
         return self.about[uid].priority, self.about[uid].cpus
 
 
-def admits(node: StartedNode, pod: Pod, removed: Sequence[str]) -> bool:
+def admits(node: StartedNode, pod: Pod, removal: Sequence[str]) -> bool:
     """Whether a node admits a pod without some of its pods, and without evicting others."""
-    without = _without(node, removed)
+    without = _without(node, removal)
     setup = without.setup
     try:
         scope.admit(setup.topology_policy, setup.scope, without.providers, pod, lambda *_: None)
@@ -236,9 +236,9 @@ def admits(node: StartedNode, pod: Pod, removed: Sequence[str]) -> bool:
     return not without.shortages(pod)
 
 
-def _without(node: StartedNode, removed: Sequence[str]) -> StartedNode:
+def _without(node: StartedNode, removal: Sequence[str]) -> StartedNode:
     twin = snapshot(node)
-    for uid in removed:
+    for uid in removal:
         twin.pods.pop(uid, None)
         twin.admitted.discard(uid)
     for manager in twin.providers:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from numaproof.inputs.names import MAX_LISTED
 from numaproof.protocol import messages
 from numaproof.simulation.admission import (
     CheckedSimulation,
@@ -58,7 +59,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         action: what happens.
         subject: the file with the pods that arrive.
-        removed: the removed pods.
+        removed_pods: the pods.
         pods: a result for each pod that arrives or, after a restart, is on the node.
         refusal: why the kubelet does not restart; no steps follow.
         node, holdings, pool: as in `NodeSimulation`.
@@ -66,7 +67,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
     action: ActionKind
     subject: str = ""
-    removed: tuple[str, ...] = ()
+    removed_pods: tuple[str, ...] = ()
     pods: tuple[PodResult, ...] = ()
     refusal: messages.StartRefused | None = None
     node: NodeView | None = None
@@ -83,14 +84,14 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
     """A simulation from a node's state, with what-ifs.
 
     Attributes:
-        restored: a result for each pod on the node, as after a restart of the kubelet.
+        readmissions: a result for each pod on the node, as after a restart of the kubelet.
         differences: where the state disagrees with the pods on the node.
         holdings: who holds what on each NUMA node; only with a state or what-ifs.
         pool: how the shared pool has shrunk under the pods in it.
         steps: the answers to the what-ifs, in order.
     """
 
-    restored: tuple[PodResult, ...] = ()
+    readmissions: tuple[PodResult, ...] = ()
     differences: tuple[StateDifference, ...] = ()
     holdings: tuple[NodeHoldings, ...] = ()
     pool: SharedPool | None = None
@@ -100,7 +101,7 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
     def admitted(self) -> bool:
         """Whether the kubelet starts and admits every pod, in every step."""
         started = isinstance(self.start, messages.Started)
-        results = (*self.restored, *self.pods)
+        results = (*self.readmissions, *self.pods)
         no_refusal = all(one.refusal is None for one in results)
         return started and no_refusal and all(one.admitted for one in self.steps)
 
@@ -127,7 +128,8 @@ def find_pods(text: str, names: Iterable[str]) -> tuple[str, ...]:
     if found:
         return found
     close = get_close_matches(text, {form for one in every for form in _forms(one)}, n=1)
-    raise UnknownPodError(f"no pod {text!r}" + (f"; did you mean {close[0]}?" if close else ""))
+    fix = f"did you mean {close[0]}?" if close else f"use one of {', '.join(every[:MAX_LISTED])}"
+    raise UnknownPodError(f"no pod {text!r}; {fix}" if every else f"no pod {text!r}")
 
 
 def _forms(name: str) -> Iterator[str]:
@@ -140,7 +142,7 @@ def _forms(name: str) -> Iterator[str]:
 class Wishes(NamedTuple):
     """What to explain: the pods whose admission is explained, and those to make room for."""
 
-    explained: Container[str] = ()
+    explain_pods: Container[str] = ()
     make_room: Container[str] = ()
 
 
@@ -177,7 +179,7 @@ def simulate(
     else:
         found = _Player(reference, question, str(own), wishes).play(start, pods, actions)
     if not question.follows_docs:
-        told = warnings(question, pods, found, others, explained=wishes.explained)
+        told = warnings(question, pods, found, others, explain_pods=wishes.explain_pods)
         found = msgspec.structs.replace(found, warnings=told)
     return found
 
@@ -211,7 +213,7 @@ class _Player:
         actions: Sequence[Action],
     ) -> NodeSimulation:
         state = self._question.state
-        restored = self._readmitted()
+        readmissions = self._readmissions()
         disagreements = tuple(differences(state, self._node)) if state else ()
         before = snapshot(self._node)
         results = self._admit(pods)
@@ -225,7 +227,7 @@ class _Player:
             start,
             results,
             node,
-            restored=restored,
+            readmissions=readmissions,
             differences=disagreements,
             holdings=held if state or actions else (),
             pool=pool,
@@ -238,9 +240,9 @@ class _Player:
             refusal = self._restart()
             if refusal:
                 return Step(action.kind, refusal=refusal)
-            step = Step(action.kind, pods=self._readmitted())
+            step = Step(action.kind, pods=self._readmissions())
         elif action.kind == "remove":
-            step = Step(action.kind, removed=self._remove(action.subject))
+            step = Step(action.kind, removed_pods=self._remove(action.subject))
         else:
             step = Step(action.kind, action.subject, pods=self._admit(action.pods))
         node, held, pool = self._now(before)
@@ -253,7 +255,7 @@ class _Player:
         node, names = self._node, self._names
         return view(node, names), holdings(node, names), shrinkage(before, node, names)
 
-    def _readmitted(self) -> tuple[PodResult, ...]:
+    def _readmissions(self) -> tuple[PodResult, ...]:
         """Returns what the start decided about the pods that were on the node."""
         results = []
         for one in self._present.values():
@@ -292,7 +294,7 @@ class _Player:
             self._reference,
             pods,
             self._names,
-            explained=self._wishes.explained,
+            explain_pods=self._wishes.explain_pods,
             refused=self._make_room,
         )
 

@@ -47,7 +47,7 @@ def test_a_page_matches_the_output_of_its_commands(
     here = str(Path.cwd())
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((f"{ROOT}/tests", f"{ROOT}/src")))
     monkeypatch.setattr(needs, "rows", NEEDS)
 
     def ours(words: list[str], environment: dict[str, str], stdin: str) -> Ended:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builders.input_files import KUBELET, POD
+from numaproof.conformance.cases import checkpoints
 
 if TYPE_CHECKING:
     from conftest import Command
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 def test_the_examples_of_the_help_run(command: Command) -> None:
     Path("kubelet.yaml").write_text(KUBELET)
     Path("pods.yaml").write_text(POD)
+    Path("on-node.yaml").write_text(POD.replace("web", "db"))
+    Path("kubelet").mkdir()
+    state = {"policyName": "none", "defaultCpuSet": "", "entries": {}}
+    Path("kubelet/cpu_manager_state").write_text(checkpoints.text(state))
     text = command("simulate", "--help").out.partition("Examples:\n")[2].partition("\n\n")[0]
-    assert text.count("numaproof simulate") == 3
+    assert text.count("numaproof simulate") == 4
     script = text.replace("numaproof simulate", f"{sys.executable} -m numaproof simulate")
     subprocess.run(["sh", "-ec", script], check=True, capture_output=True)
     assert Path("node.html").exists()

@@ -48,7 +48,9 @@ def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = (
 
 def ask(node_question: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:
     with tempfile.TemporaryDirectory() as folder:
-        return admit_all(node_question, pods, folder, explained=EveryPod() if explain_all else ())
+        return admit_all(
+            node_question, pods, folder, explain_pods=EveryPod() if explain_all else ()
+        )
 
 
 REQUESTS = st.lists(

@@ -18,6 +18,9 @@ from numaproof.simulation.removals import removable, smallest_removal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
+
+    import pytest
 
     from numaproof.reference.implementation import Reference
     from numaproof.reference.node import StartedNode
@@ -124,3 +127,55 @@ def test_no_better_set_suffices(
         for uid in names(found):
             reference.call("remove", messages.RemoveArgs(uid))
         assert admit(reference, pod) == bool(found.pods)
+
+
+def filled(folder: str, *, count: int = 60, policy: str = "single-numa-node") -> Reference:
+    """A node with 384 CPUs and many pods of different sizes and priorities."""
+    config = {**MEMORY, "topologyManagerPolicy": policy}
+    reference = started("epyc-9654-2s-nps4", config, folder)
+    for number in range(count):
+        amounts = {"cpu": f"{1 + number * 7 % 11}", "memory": f"{1 + number % 5}Gi"}
+        assert admit(reference, manifest(f"p{number}", amounts, priority=number % 4))
+    return reference
+
+
+def test_sixty_pods_need_few_trials(tmp_path: Path) -> None:
+    reference = filled(str(tmp_path))
+    for cpus, policy_allows in (("46", True), ("60", False)):
+        pod = manifest("new", {"cpu": cpus}, priority=3)
+        found = find(node_of(reference), pod)
+        assert found.smallest
+        assert bool(found.pods) == policy_allows
+        assert found.trials <= 100
+        assert found.higher == 0
+
+
+def test_a_search_that_is_cut_still_finds_a_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = filled(str(tmp_path))
+    monkeypatch.setattr(removals, "MAX_VISITS", 3)
+    node = node_of(reference)
+    pod = manifest("new", {"cpu": "46"}, priority=1)
+    found = find(node, pod)
+    assert not found.smallest
+    assert removals.admits(node, read_pod(pod), names(found))
+
+
+def test_higher_priorities_go_only_if_lower_ones_are_not_enough(tmp_path: Path) -> None:
+    reference = started("laptop-4c8t", {}, str(tmp_path))
+    for name, cpus, priority in (("high", "4", 9), ("a", "1", 0), ("b", "1", 0)):
+        assert admit(reference, manifest(name, {"cpu": cpus}, priority=priority))
+    node = node_of(reference)
+    few = find(node, manifest("new", {"cpu": "3"}, priority=5))
+    assert (names(few), few.higher) == (["a", "b"], 0)
+    many = find(node, manifest("new", {"cpu": "5"}, priority=5))
+    assert (names(many), many.higher) == (["high"], 1)
+    assert find(node, manifest("new", {"cpu": "8"}, priority=5)).pods == ()
+
+
+def test_pods_that_come_back_are_marked() -> None:
+    critical = read_pod(manifest("a", {"cpu": "1"}, priority=2_000_001_000))
+    found = removable(critical, "Pod/kube-system/a", "DaemonSet/a", is_static=True)
+    assert found.marks == ("static", "DaemonSet", "critical")
+    assert removable(read_pod(manifest("b", {"cpu": "1"})), "Pod/x/b", "ReplicaSet/b").marks == ()
