@@ -45,6 +45,7 @@ def read_state(
         NoStateError: the directory has no checkpoints.
         SeveralNodesError: the pods run on several nodes.
     """
+    from numaproof.inputs.plurals import plural
     from numaproof.simulation import device_checkpoint, state_files
     from numaproof.simulation.node_state import NodeState, running_pods
 
@@ -54,7 +55,7 @@ def read_state(
     name = folder.name if folder else ""
     if not on_node and (uids := state_files.holders(files)):
         raise click.UsageError(
-            f"--state {name}: the files name {len(uids)} pods by uid; add the pods with"
+            f"--state {name}: the files name {plural(len(uids), 'pod')} by uid; add the pods with"
             " --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
             " spec.nodeName=NODE -o yaml > FILE"
         )

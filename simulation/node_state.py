@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.inputs.documents import value_at
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.simulation.pods import DescribedPod
 from numaproof.simulation.pods_on_node import node_names, pods_on_node
@@ -82,7 +83,7 @@ def running_pods(reading: Reading) -> tuple[tuple[RunningPod, ...], tuple[str, .
     nodes = node_names(reading.objects)
     if len(nodes) > 1:
         raise SeveralNodesError(
-            f"the pods are on {len(nodes)} nodes, such as {nodes[0]} and {nodes[1]}; list those of"
+            f"the pods are on {plural(len(nodes), 'node')}, such as {nodes[0]} and {nodes[1]}; list those of"
             " one node: kubectl get pods -A --field-selector spec.nodeName=NODE -o yaml"
         )
     found = pods_on_node(reading.objects)

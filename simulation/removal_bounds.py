@@ -270,8 +270,11 @@ class Reach:
             for each in self._goals
         )
 
-    def least_cost(self, selection: Sequence[str], start: int, left: int) -> Cost:
-        """Returns a lower bound for the cost of `selection` and `left` pods of the classes."""
+    def least_cost(self, selection: Sequence[str], start: int, left: int) -> tuple[float, float]:
+        """Returns a lower bound for the cost of `selection` and `left` pods of the classes.
+
+        It is infinite if there are not as many pods.
+        """
         priority, cpus = (sum(self._costs[uid][part] for uid in selection) for part in range(2))
         needed = max(
             (
@@ -281,7 +284,7 @@ class Reach:
             default=0,
         )
         of_priority, of_cpus = (sums[start][left] for sums in self._cheapest)
-        return priority + int(of_priority), cpus + int(max(of_cpus, needed))
+        return priority + of_priority, cpus + max(of_cpus, needed)
 
 
 class _Goal:

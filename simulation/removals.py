@@ -193,7 +193,7 @@ class _Search:
         """Returns the best set of `selection` and these numbers of pods; empty if none suffices."""
         reach = Reach(every, classes, higher + lower, {uid: self._cost(uid) for uid in self.uids})
         best: tuple[str, ...] = ()
-        least: Cost | None = None
+        least: tuple[float, float] | None = None
 
         def visit(selection: tuple[str, ...], start: int, higher: int, lower: int) -> None:
             nonlocal best, least
