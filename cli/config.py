@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.commands import SentenceGroup
 from numaproof.cli.machine_names import node_machine_option, read_machine
 from numaproof.cli.targets import release_option
@@ -44,7 +45,10 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("files", metavar="FILE...", type=CONFIGURATION, nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=CONFIGURATION, nargs=-1)
+@captured_node_option(
+    necessary=("files", "machine"), machine="machine", config="files", release="kubernetes"
+)
 @node_machine_option
 @release_option
 @lenient_option

@@ -1,4 +1,4 @@
-"""The entry point of the `numaproof` command, which reports unexpected errors as bugs."""
+"""The entry points of the commands, which report unexpected errors as bugs."""
 
 import os
 import sys
@@ -9,7 +9,17 @@ CUT_SHORT = 3
 
 
 def run() -> None:
-    """Runs the command; handles interrupts even while modules are still loading.
+    """Runs the `numaproof` command."""
+    _run("numaproof")
+
+
+def run_kubectl_plugin() -> None:
+    """Runs the `kubectl numaproof` command."""
+    _run("kubectl numaproof")
+
+
+def _run(name: str) -> None:
+    """Runs a command; handles interrupts even while modules are still loading.
 
     An unexpected error is a bug in numaproof. It is reported in one line, or with a traceback if
     ``NUMAPROOF_TRACEBACK`` is set.
@@ -22,7 +32,7 @@ def run() -> None:
         collect_seldom()
         _keep_caches_together()
 
-        main()
+        main(name)
     except KeyboardInterrupt:
         sys.exit(CUT_SHORT)
     except MemoryError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numaproof.campaign.journal import JournalError
+from numaproof.collection.collecting import NothingCollectedError
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
@@ -32,6 +33,7 @@ INPUT_ERRORS = (
     FolderInUseError,
     JournalError,
     NoStateError,
+    NothingCollectedError,
     PodExistsError,
     ProfileError,
     PromotionError,

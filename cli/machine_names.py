@@ -64,9 +64,8 @@ def node_machine_option(command: F) -> F:
         "--machine",
         metavar="NAME|FILE|TREE",
         shell_complete=_complete,
-        required=True,
         help="Bundled profile, profile file, tree (/ for this machine, a directory or a tar file),"
-        " or a description such as the output of lscpu.",
+        " or a description such as the output of lscpu. Required without --node.",
     )
     return machine(assume_option(command))
 
@@ -141,6 +140,7 @@ def read_machine(
     Args:
         name: a name for `load_machine`; a tree: ``/``, a directory with ``sys`` and ``proc``, or a
             tar file of such a directory; or a file that `numaproof.formats.machines` can read.
+            ``FILE#NODE`` chooses a node of a must-gather.
         kubernetes: the release.
         assume: what to assume where a description says nothing.
         log: a function to call with what a kubelet would log about a tree.
@@ -162,14 +162,17 @@ def read_machine(
     from numaproof.workdir.trees import FolderTree
 
     no_cpu = release(kubernetes).no_cpu
+    name, node = split_node(name)
     is_bundled = name in fakesys.bundled_profiles()
     if not is_bundled and Path(name).is_file() and not fakesys.is_archive(name):
         found = read(door.read(name), name, assume, no_cpu)
         if found is not None:
             return found
     if not is_bundled and (Path(name).is_dir() or fakesys.is_archive(name)):
-        if not fakesys.is_tree(name):
-            report = read_report(name, lambda text, file: read(text, file, assume, no_cpu), no_cpu)
+        if node or not fakesys.is_tree(name):
+            report = read_report(
+                name, lambda text, file: read(text, file, assume, no_cpu), no_cpu, node
+            )
             if report is not None:
                 if not report.format:
                     _refuse_assumptions(assume, name)
@@ -187,6 +190,14 @@ def read_machine(
             title=f"{profile.name}: {profile.title}",
             machine=discover(generated, no_cpu, log),
         )
+
+
+def split_node(name: str) -> tuple[str, str]:
+    """Splits ``FILE#NODE`` into the file and the name of a node, which can be empty."""
+    if "#" in name and not Path(name).exists():
+        file, _, node = name.rpartition("#")
+        return file, node
+    return name, ""
 
 
 def _refuse_assumptions(assume: Sequence[tuple[str, int]], name: str) -> None:

@@ -88,8 +88,8 @@ def cli() -> None:
     """
 
 
-def main() -> NoReturn:
-    """Runs the command with the arguments of the process and exits."""
+def main(name: str = "numaproof") -> NoReturn:
+    """Runs the command with this name, with the arguments of the process, and exits."""
     for one in (signal.SIGTERM, signal.SIGHUP):
         # nohup ignores a closed terminal on purpose.
         if signal.getsignal(one) is not signal.SIG_IGN:
@@ -98,7 +98,7 @@ def main() -> NoReturn:
         _complete_whole_lines()
     closed = sys.stdout is None
     with shown_streams():
-        code = _no_output() if closed else _run()
+        code = _no_output() if closed else _run(name)
     if code == _READER_GONE:
         # Die of the signal like any other program, as `set -o pipefail` expects.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -126,9 +126,14 @@ def _no_output() -> int:
     return WRONG_INPUT
 
 
-def _run() -> int:
+def _run(name: str) -> int:
     try:
-        code = cli.main(standalone_mode=False)
+        if name == "numaproof":
+            code = cli.main(standalone_mode=False)
+        else:
+            from numaproof.cli.kubectl_plugin import collect
+
+            code = collect.main(prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = WRONG_INPUT

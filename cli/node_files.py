@@ -31,7 +31,11 @@ class ReadState(NamedTuple):
 
 
 def read_state(
-    folder: Path | None, on_node: Sequence[user_files.UserFile], kubernetes: str, *, lenient: bool
+    folder: user_files.UserFile | None,
+    on_node: Sequence[user_files.UserFile],
+    kubernetes: str,
+    *,
+    lenient: bool,
 ) -> ReadState:
     """Reads a node's checkpoints in a directory, and the pods on it.
 
@@ -47,10 +51,11 @@ def read_state(
 
     if folder is None and not on_node:
         return ReadState(None, None, ())
-    files = state_files.load_files(folder) if folder else {}
+    files = state_files.load_files(folder.place, folder.name) if folder else {}
+    name = folder.name if folder else ""
     if not on_node and (uids := state_files.holders(files)):
         raise click.UsageError(
-            f"--state {folder}: the files name {plural(len(uids), 'pod')} by uid; add the pods with"
+            f"--state {name}: the files name {plural(len(uids), 'pod')} by uid; add the pods with"
             " --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
             " spec.nodeName=NODE -o yaml > FILE"
         )
@@ -64,8 +69,8 @@ def read_state(
         recorded = device_checkpoint.recorded_devices(content, kubernetes)
         if recorded is None:
             found = device_checkpoint.findings(content, kubernetes)
-            lost = tuple(f"{folder}/{state_files.DEVICES}: {one}" for one in found)
-    state = NodeState(files, pods, str(folder or ""))
+            lost = tuple(f"{name}/{state_files.DEVICES}: {one}" for one in found)
+    state = NodeState(files, pods, name)
     return ReadState(state, recorded, (*reading.notes, *notes, *lost))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.commands import SentenceGroup
 from numaproof.cli.machine_names import (
     MACHINE,
@@ -262,7 +263,8 @@ def _discover_profile(machine_profile: fakesys.Profile) -> MachineInfo:
 
 
 @click.command()
-@click.argument("root", type=click.Path(exists=True))
+@captured_node_option(necessary=("root",), machine="root", release="kubernetes")
+@click.argument("root", type=click.Path(exists=True), metavar="ROOT", required=False)
 @assume_option
 @release_option
 @click.option("--json", "as_json", is_flag=True, help="Print cAdvisor's MachineInfo as JSON.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from numaproof.cli import user_files
+from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.ordered_options import ALL, OrderedCommand
@@ -17,12 +17,22 @@ from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numaproof.reports.answers import AnswerReport
 
 SOME_REFUSED = 1
 
 
 @click.command(cls=OrderedCommand)
+@captured_node_option(
+    necessary=("machine", "configs"),
+    machine="machine",
+    config="configs",
+    state="state",
+    pods="on_node",
+    release="kubernetes",
+)
 @node_machine_option
 @user_files.config_option(is_required=True)
 @node_devices_option
@@ -35,7 +45,7 @@ SOME_REFUSED = 1
 @own_baseline_option
 @click.option(
     "--state",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=user_files.USER_FOLDER,
     metavar="DIR",
     help="Start from a node's state: its /var/lib/kubelet or a copy, which is not changed.",
 )
@@ -94,7 +104,7 @@ def simulate(
     devices: tuple[str, ...],
     replicas: int | None,
     kubernetes: str,
-    state: Path | None,
+    state: user_files.UserFile | None,
     on_node: tuple[user_files.UserFile, ...],
     remove: tuple[str, ...],
     restart: int,

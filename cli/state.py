@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from numaproof.cli import user_files
+from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.commands import SentenceGroup
 from numaproof.cli.machine_names import node_machine_option, read_machine
 from numaproof.cli.targets import release_option
@@ -36,7 +37,14 @@ def state() -> None:
 
 
 @state.command()
-@click.argument("file", type=user_files.USER_FILE, metavar="FILE|DIR")
+@click.argument("file", type=user_files.USER_FILE, metavar="FILE|DIR", required=False)
+@captured_node_option(
+    necessary=("file", "machine"),
+    machine="machine",
+    config="configs",
+    state="file",
+    release="kubernetes",
+)
 @node_machine_option
 @user_files.config_option("one that fits the file")
 @release_option
@@ -92,15 +100,18 @@ def _files(place: user_files.UserFile) -> list[user_files.UserFile]:
     """
     from numaproof.simulation import state_files
 
-    folder = Path(place.name)
+    folder = place.place
     if not folder.is_dir():
         return [place]
     found = state_files.paths(folder)
     if not found:
         raise click.UsageError(
-            f"{folder}: no checkpoint files; expected {', '.join(state_files.NAMES)}"
+            f"{place.name}: no checkpoint files; expected {', '.join(state_files.NAMES)}"
         )
-    return [user_files.UserFile(str(one)) for one in found.values()]
+    return [
+        user_files.UserFile(str(Path(place.name) / path.relative_to(folder)), path=path)
+        for path in found.values()
+    ]
 
 
 def _judge(

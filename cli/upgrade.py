@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from numaproof.cli import user_files
+from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.targets import open_target, program_option, release_choice, timeout_option
 from numaproof.protocol import codec
@@ -22,7 +22,19 @@ ATTENTION = 1
 
 
 @click.command()
-@release_choice("--from", "before", required=True, help="The node's current Kubernetes release.")
+@captured_node_option(
+    necessary=("before", "machine"),
+    machine="machine",
+    config="configs",
+    state="state",
+    pods="files",
+    release="before",
+)
+@release_choice(
+    "--from",
+    "before",
+    help="The node's current Kubernetes release. Required without --node.",
+)
 @release_choice(
     "--to",
     "after",
@@ -33,7 +45,7 @@ ATTENTION = 1
 @user_files.config_option()
 @click.option(
     "--state",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=user_files.USER_FOLDER,
     metavar="DIR",
     help="The node's /var/lib/kubelet or a copy, which is not changed (default: the files that"
     " the pods would leave behind).",
@@ -66,7 +78,7 @@ def upgrade(
     machine: str,
     assume: tuple[tuple[str, int], ...],
     configs: tuple[user_files.UserFile, ...],
-    state: Path | None,
+    state: user_files.UserFile | None,
     files: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
@@ -115,7 +127,7 @@ def upgrade(
         before=before,
         after=after,
         devices=given_devices.read(devices, info),
-        files=load_files(state) if state else None,
+        files=load_files(state.place, state.name) if state else None,
         flags=settings.flags if settings else (),
     )
     with (

@@ -27,11 +27,19 @@ F = TypeVar("F", bound="Callable[..., Any]")
 class UserFile:
     """A file that the user named, or standard input, read on demand.
 
-    `choice` is the name of one of the configurations in the file.
+    Attributes:
+        name: its name.
+        choice: the name of one of the configurations in the file.
+        path: where it is, if its name is not a path because it is part of another file.
     """
 
     name: str
     choice: str = ""
+    path: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        return self.path or Path(self.name)
 
     def read(self, most: int) -> bytes:
         """Reads the file's bytes.
@@ -43,7 +51,7 @@ class UserFile:
 
         if self.name == STDIN:
             return door.read_bounded(sys.stdin.buffer, STDIN, most=most)
-        return door.read(self.name, most=most)
+        return door.read(self.place, name=self.name, most=most)
 
     def text(self) -> str:
         """Reads the file's text, which may contain several documents and be gzip-compressed.
@@ -80,6 +88,25 @@ class UserFileParam(click.ParamType[UserFile]):
 USER_FILE = UserFileParam()
 
 
+class UserFolderParam(click.ParamType[UserFile]):
+    """A directory."""
+
+    name = "directory"
+
+    def convert(
+        self, value: str | UserFile, param: click.Parameter | None, ctx: click.Context | None
+    ) -> UserFile:
+        """Returns the directory, which must exist."""
+        if isinstance(value, UserFile):
+            return value
+        if not Path(value).is_dir():
+            self.fail(f"Directory '{value}' does not exist.", param, ctx)
+        return UserFile(value)
+
+
+USER_FOLDER = UserFolderParam()
+
+
 class ConfigurationParam(UserFileParam):
     """A file or directory with a kubelet's configuration; ``FILE#NAME`` chooses one of several."""
 
@@ -102,13 +129,12 @@ def config_option(
     default: str = "the kubelet's defaults", *, is_required: bool = False
 ) -> Callable[[F], F]:
     """Returns the option for a kubelet's configuration; `default` describes the default."""
-    ending = "." if is_required else f" (default: {default})."
+    ending = ". Required without --node." if is_required else f" (default: {default})."
     return click.option(
         "--config",
         "configs",
         type=CONFIGURATION,
         multiple=True,
-        required=is_required,
         metavar="FILE",
         help="The node's kubelet configuration: a KubeletConfiguration, a file of another product"
         " that contains one, a directory of drop-ins, or the kubelet's flags. FILE#NAME chooses one"

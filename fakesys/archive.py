@@ -224,7 +224,8 @@ def is_tree(path: str | os.PathLike[str]) -> bool:
     """Returns whether a directory or archive looks like a tree, rather than a report with one."""
     source = Path(path)
     if source.is_dir():
-        return (source / "sys").exists() and not (source / "sos_commands").exists()
+        root = _root(source)
+        return (root / "sys").exists() and not (root / "sos_commands").exists()
     try:
         with open_tree(source) as root:
             return is_tree(root)
@@ -244,7 +245,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     Args:
         path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz`` or ``.tar.bz2`` file. An
             archive is checked completely, then unpacked to a temporary directory. ``sys`` may be
-            inside a single top-level directory.
+            inside one of the top-level directories.
 
     Raises:
         TreeError: the file does not exist or is not an archive, or the archive contains ``..``,
@@ -252,7 +253,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     source = Path(path)
     if source.is_dir():
-        yield source
+        yield _root(source)
         return
     if not source.exists():
         raise TreeError(f"{source}: no such file or directory")
@@ -296,11 +297,10 @@ def _locating(source: Path) -> Iterator[None]:
 
 
 def _root(directory: Path) -> Path:
-    if not (directory / "sys").exists():
-        below = list(directory.iterdir())
-        if len(below) == 1 and (below[0] / "sys").is_dir():
-            return below[0]
-    return directory
+    if (directory / "sys").exists():
+        return directory
+    below = [folder for folder in directory.iterdir() if (folder / "sys").is_dir()]
+    return below[0] if len(below) == 1 else directory
 
 
 @contextmanager

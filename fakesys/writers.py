@@ -109,7 +109,7 @@ def _make(base: str, directory: str, made_directories: set[str]) -> None:
 
 
 def write_tar(tree: Tree, path: str | os.PathLike[str]) -> None:
-    """Writes a tree to a ``.tar``, ``.tar.gz`` or ``.tar.xz`` file, reproducibly.
+    """Writes a tree to a ``.tar``, ``.tar.gz``, ``.tgz`` or ``.tar.xz`` file, reproducibly.
 
     Raises:
         WriteError: the suffix is unknown, or the file exists or cannot be written.
@@ -138,6 +138,7 @@ def _gzip(data: bytes) -> bytes:
 _SUFFIXES: dict[str, Callable[[bytes], bytes]] = {
     ".tar": lambda data: data,
     ".tar.gz": _gzip,
+    ".tgz": _gzip,
     ".tar.xz": lzma.compress,
 }
 

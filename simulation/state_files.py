@@ -59,27 +59,30 @@ def _last(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def load_files(folder: Path) -> Files:
-    """Reads the checkpoints in a kubelet's directory, or in a copy of it.
+def load_files(folder: Path, name: str = "") -> Files:
+    """Reads the checkpoints in a kubelet's directory, or in a copy of it; messages call it `name`.
 
     Raises:
         NoStateError: there is no checkpoint of the CPU Manager or the Memory Manager.
         DocumentError: a file cannot be read, is not a regular file, or is too large.
     """
-    found = read_files(folder)
+    found = read_files(folder, name)
     if not found.keys() & {CPU, MEMORY}:
-        message = f"{folder}: found neither {CPU} nor {MEMORY}; use a copy of {STATE_DIR}"
+        message = f"{name or folder}: found neither {CPU} nor {MEMORY}; use a copy of {STATE_DIR}"
         raise NoStateError(message)
     return found
 
 
-def read_files(folder: Path) -> Files:
-    """Reads the checkpoints that exist in a directory.
+def read_files(folder: Path, name: str = "") -> Files:
+    """Reads the checkpoints that exist in a directory; messages call it `name`.
 
     Raises:
         DocumentError: a file cannot be read, is not a regular file, or is too large.
     """
-    return {name: door.read(place, most=MAX_BYTES) for name, place in paths(folder).items()}
+    return {
+        file: door.read(place, name=f"{name or folder}/{place.relative_to(folder)}", most=MAX_BYTES)
+        for file, place in paths(folder).items()
+    }
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:

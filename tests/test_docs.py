@@ -15,6 +15,7 @@ import click
 import pytest
 
 from numaproof import fakesys
+from numaproof.cli.kubectl_plugin import collect
 from numaproof.cli.main import cli
 from numaproof.conformance.cases import loading
 from numaproof.plugin.checking import Checker
@@ -51,7 +52,8 @@ ELSEWHERE = (
 """What paths begin with that are not in the repository."""
 NAME = re.compile(r"(?<![\w./-])numaproof(?:\.[A-Za-z_]\w*)+")
 CASE_RUN = re.compile(r"`([a-z0-9-]+) \[([a-z0-9-]+)\]`")
-COMMAND = re.compile(r"(?<![\w./-])(?<!from )numaproof ([a-z].*)")
+COMMAND = re.compile(r"(?<![\w./-])(?<!from )(?<!kubectl )numaproof ([a-z].*)")
+PLUGIN = re.compile(r"(?<!`)kubectl numaproof ([a-z].*)")
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 OF_OTHERS = {*(ROOT / "adapters").glob("*/*.md")} - {ROOT / "adapters" / "kubelet" / "README.md"}
@@ -198,6 +200,8 @@ def test_commands_and_their_options_exist(page: Path) -> None:
     for text in code_texts(page):
         for line in COMMAND.findall(text.partition(" #")[0]):
             assert not command_line_problems(line), line
+        for line in PLUGIN.findall(text.partition(" #")[0]):
+            assert not unknown_options(collect, shlex.split(line)), line
 
 
 def command_line_problems(line: str) -> set[str]:
@@ -206,10 +210,14 @@ def command_line_problems(line: str) -> set[str]:
         words = shlex.split(re.split(r"\s[|>&;]|\)", line)[0])
     except ValueError:
         return set()  # prose
-    command, rest = subcommand(words)
+    return unknown_options(*subcommand(words))
+
+
+def unknown_options(command: click.Command, words: list[str]) -> set[str]:
+    """Returns the options among the words that a command lacks."""
     known = {name for option in command.params for name in option.opts} | {"--help"}
     known |= {name for option in command.params for name in option.secondary_opts}
-    return {word.partition("=")[0] for word in rest if re.match("--[a-z]", word)} - known
+    return {word.partition("=")[0] for word in words if re.match("--[a-z]", word)} - known
 
 
 def all_commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -223,7 +231,7 @@ def all_commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ..
             yield (*path, name), command
 
 
-COMMANDS = dict(all_commands(cli))
+COMMANDS = {**dict(all_commands(cli)), ("kubectl", "numaproof"): collect}
 OPTIONS = {
     name
     for command in COMMANDS.values()

@@ -22,6 +22,7 @@ LAYERS = {
     "fakesys": ("workdir", "fixtures", "inputs"),
     "formats": ("protocol", "workdir", "reference", "inputs", "fakesys"),
     "conformance": ("protocol", "workdir", "reference", "fixtures", "inputs", "fakesys"),
+    "collection": ("protocol", "workdir", "reference", "inputs", "fakesys", "formats"),
     "simulation": ("protocol", "workdir", "reference", "inputs", "fakesys", "formats"),
     "kubelet": ("protocol", "workdir", "reference", "inputs", "fakesys", "formats", "conformance"),
     "campaign": ("protocol", "workdir", "reference", "inputs", "fakesys", "conformance"),

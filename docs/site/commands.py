@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli.kubectl_plugin import collect
 from numaproof.cli.main import cli
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 def command_reference() -> str:
     """Returns the page: every command with its help, examples and options."""
     lines = ["# Commands", "", "Every command explains itself: `numaproof COMMAND --help`."]
-    for path, command in _commands(cli, ("numaproof",)):
+    plugin = (("kubectl", "numaproof"), collect)
+    for path, command in (*_commands(cli, ("numaproof",)), plugin):
         lines += ["", *_section(path, command)]
     return "\n".join(lines) + "\n"
 

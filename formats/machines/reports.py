@@ -1,8 +1,9 @@
-"""Reports that contain machines: must-gather and sosreport, as directories or tar files.
+"""Reports that contain machines: must-gathers, sosreports, archives of `kubectl numaproof`.
 
-They have a tree of ``/sys`` and ``/proc``, or the output of tools, or the log of a kubelet. The
-best source of each machine is used: a tree, then what a kubelet discovered, then the tools that
-say most. Only these files are unpacked, and no links but those between a node and its CPUs.
+They are directories or tar files with a tree of ``/sys`` and ``/proc``, the output of tools, or the
+log of a kubelet. The best source of each machine is used: a tree, then what a kubelet discovered,
+then the tools that say most. Only these files are unpacked, and no links but those between a node
+and its CPUs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _TEXTS = (
     r"lscpu_-a?e[^/]*$",
     r"numactl_-(?:-hardware|H)$",
     r"lscpu(?:\.txt)?$",
+    r"noderesourcetopology\.json$",
     r"nodes/[^/]+\.ya?ml$",
+    r"node\.json$",
 )
 """The names of other sources, the best first."""
 
@@ -56,25 +59,29 @@ class _Source(NamedTuple):
 
 
 def read_report(
-    name: str, read_machine: Callable[[bytes, str], MachineText | None], no_cpu: str
+    name: str,
+    read_machine: Callable[[bytes, str], MachineText | None],
+    no_cpu: str,
+    node: str = "",
 ) -> MachineText | None:
-    """Reads the only machine of a report; None if it has none.
+    """Reads the machine of a report; None if it has none.
 
     Args:
         name: the directory or tar file.
         read_machine: reads a text, given the name to use in messages.
         no_cpu: the release's error for a machine without CPUs.
+        node: the name of one of several nodes; empty for the only one.
 
     Raises:
         DocumentError: the report has several machines, or its only sources are unusable.
         TreeError: the tar file can't be read.
     """
     with _unpack(name) as root:
-        sources = list(_sources(root))
+        sources = [one for one in _sources(root) if not node or one.machine == node]
         machines = sorted({source.machine for source in sources})
         if len(machines) > 1:
             some = ", ".join(machines[:_MAX_LISTED])
-            fix = "name the folder of one of them" + ("" if Path(name).is_dir() else ", unpacked")
+            fix = f"name one of them: {name}#{machines[-1]}"
             raise DocumentError(name, 0, "", f"{len(machines)} machines: {some}", fix)
         errors: list[DocumentError] = []
         for source in sorted(sources, key=lambda source: source.rank):
@@ -136,7 +143,7 @@ def _link_cpus(node: Path) -> None:
 
 
 def _sources(root: Path) -> Iterator[_Source]:
-    for path in _files(root):
+    for path in files_below(root):
         place = path.relative_to(root).as_posix()
         node = _NODE.search(place)
         machine = node[1] if node else ""
@@ -148,7 +155,12 @@ def _sources(root: Path) -> Iterator[_Source]:
                 break
 
 
-def _files(root: Path) -> Iterator[Path]:
+def files_below(root: Path) -> Iterator[Path]:
+    """Yields the files of a report in order, except for those of single CPUs.
+
+    Raises:
+        DocumentError: there are too many.
+    """
     count = 0
     for folder, folders, files in os.walk(root):
         folders.sort()

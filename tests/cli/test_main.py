@@ -198,7 +198,7 @@ def test_an_interrupt_outside_a_run_exits_with_3(
 def test_running_out_of_memory_is_not_reported_as_a_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def large() -> None:
+    def large(_: str) -> None:
         raise MemoryError
 
     monkeypatch.setattr("numaproof.cli.main.main", large)
@@ -211,7 +211,7 @@ def test_running_out_of_memory_is_not_reported_as_a_bug(
 def test_an_internal_bug_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def raise_error() -> None:
+    def raise_error(_: str) -> None:
         raise LookupError("boom \x1b[31m")
 
     monkeypatch.setattr("numaproof.cli.main.main", raise_error)

@@ -73,6 +73,8 @@ NOT_RUN = {
     "needs a cluster": (
         "dask *",
         "kubectl get pods *",
+        "kubectl numaproof *",
+        "numaproof * --node worker-7.tgz *",
         "numaproof campaign --scheduler *",
         "numaproof upgrade *--config /var/lib/kubelet/config.yaml *",
     ),

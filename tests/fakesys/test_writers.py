@@ -167,7 +167,7 @@ def test_an_archive_has_no_data_about_its_writer(tree: Tree, tmp_path: Path) -> 
 
 
 def test_archives_of_other_kinds_and_existing_ones_are_refused(tree: Tree, tmp_path: Path) -> None:
-    with pytest.raises(WriteError, match=r"must end in \.tar, \.tar\.gz, \.tar\.xz"):
+    with pytest.raises(WriteError, match=r"must end in \.tar, \.tar\.gz, \.tgz, \.tar\.xz"):
         write_tar(tree, tmp_path / "a.zip")
     (tmp_path / "a.tar").write_text("mine")
     with pytest.raises(WriteError, match="exists; use a new file"):

@@ -1,0 +1,198 @@
+"""`--node`: a node's machine, configuration, state and pods from one file."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+import click
+from click.core import ParameterSource
+
+from numaproof.cli.user_files import UserFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from numaproof.formats.nodes.contents import Record
+    from numaproof.formats.nodes.reading import CapturedNode, SourceFile
+
+F = TypeVar("F", bound="Callable[..., Any]")
+Part = Literal["machine", "config", "state", "pods", "release"]
+"""What a node has."""
+
+_NAMES: dict[str, str] = {
+    "config": "configuration",
+    "release": "Kubernetes release",
+    "state": "state files",
+}
+"""How messages call the parts that are not called by their own names."""
+
+
+def captured_node_option(
+    necessary: tuple[str, ...] = ("machine",), **parameters: str
+) -> Callable[[F], F]:
+    """Returns the option ``--node``, which fills in other parameters of a command.
+
+    Args:
+        necessary: the parameters without which the command can't run.
+        parameters: the command's parameter for each `Part` that it takes.
+
+    Raises:
+        click.UsageError: a required parameter is missing, or the file and an option contradict
+            each other.
+        DocumentError: the file does not describe a node, or describes several.
+    """
+
+    def decorate(command: F) -> F:
+        parts = _listing([_NAMES.get(part, part) for part in parameters])
+
+        @click.option(
+            "--node",
+            "node_file",
+            metavar="FILE",
+            help=f"Take the {parts} from an archive of kubectl numaproof, a"
+            " must-gather or a sosreport. FILE#NODE chooses one of several nodes. Other options"
+            " override it.",
+        )
+        @click.pass_context
+        @wraps(command)
+        def run(ctx: click.Context, /, *, node_file: str | None, **values: Any) -> Any:
+            with ExitStack() as stack:
+                node = None
+                if node_file is not None:
+                    node = stack.enter_context(_open(node_file))
+                    values_by_part = _parts_of(ctx, node, parameters)
+                    values |= {parameters[part]: value for part, value in values_by_part.items()}
+                    for line in _lines(node, _open_parts(ctx, parameters), values_by_part):
+                        click.echo(line, err=True)
+                _require(ctx, necessary, values, node, parameters)
+                return command(**values)
+
+        return cast("F", run)
+
+    return decorate
+
+
+def _open(name: str) -> AbstractContextManager[CapturedNode]:
+    from numaproof.cli.machine_names import split_node
+    from numaproof.formats.nodes.reading import open_node
+
+    file, node = split_node(name)
+    if not Path(file).exists():
+        raise click.BadParameter(f"{file!r} does not exist; check the path", param_hint="'--node'")
+    return open_node(file, node)
+
+
+def _parts_of(
+    ctx: click.Context, node: CapturedNode, parameters: Mapping[str, str]
+) -> dict[str, Any]:
+    """Returns the values of the parts that the command takes from the node.
+
+    Raises:
+        click.UsageError: a machine was given as well.
+    """
+    offers: dict[str, Any] = {
+        "machine": node.machine,
+        "config": tuple(map(_user_file, node.configuration)),
+        "state": node.state and _user_file(node.state),
+        "pods": node.pods and (_user_file(node.pods),),
+        "release": _release(node),
+    }
+    parts = _open_parts(ctx, parameters)
+    if "machine" not in parts:
+        hint = _parameter(ctx, parameters["machine"]).get_error_hint(ctx)
+        raise click.UsageError(f"{hint} and '--node' exclude each other; remove one")
+    return {part: offers[part] for part in parts if offers[part]}
+
+
+def _open_parts(ctx: click.Context, parameters: Mapping[str, str]) -> list[str]:
+    """Returns the parts that no other option gives."""
+    return [
+        part
+        for part, name in parameters.items()
+        if ctx.get_parameter_source(name) != ParameterSource.COMMANDLINE
+    ]
+
+
+def _user_file(source: SourceFile) -> UserFile:
+    return UserFile(source.name, path=source.path)
+
+
+def _release(node: CapturedNode) -> str | None:
+    """The supported release of the node's kubelet, if there is one."""
+    from numaproof.protocol.releases import RELEASES
+
+    release = ".".join(node.kubernetes.removeprefix("v").split(".")[:2])
+    return release if release in RELEASES else None
+
+
+def _lines(
+    node: CapturedNode, parts: Sequence[str], values_by_part: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yields what the command takes from the node, and what is missing."""
+    from numaproof.protocol.releases import RELEASES
+
+    names = _listing([_NAMES.get(part, part) for part in values_by_part if part != "release"])
+    version = f" (kubelet {node.kubernetes})" if node.kubernetes else ""
+    of = f" of {node.node}{version}" if node.node else ""
+    yield f"{node.file}: read the {names}{of} from {node.format}"
+    if node.kubernetes and "release" in set(parts) - values_by_part.keys():
+        known = f"{RELEASES[0]} to {RELEASES[-1]}"
+        yield f"{node.file}: kubelet {node.kubernetes} is not among the known releases, {known}"
+    if node.record is not None:
+        yield from _missing(node.file, node.record, parts)
+
+
+_FILES = {
+    "machine": "tree",
+    "config": "configz.json",
+    "state": "state",
+    "pods": "pods.json",
+}
+"""The file or folder of an archive that has most of a part."""
+
+
+def _missing(file: str, record: Record, parts: Sequence[str]) -> Iterator[str]:
+    """Yields what an archive lacks of some parts, and how to get it."""
+    for failure in record.failures:
+        fix = f" ({failure.fix})" if failure.fix else ""
+        yield f"{file}: missing {failure.part}: {failure.message}{fix}"
+    wanted = {_FILES[part] for part in parts if part in _FILES}
+    there = {*record.parts, *(failure.part for failure in record.failures)}
+    if missing := sorted(wanted - there):
+        yield f"{file}: missing {_listing(missing)}: run `kubectl numaproof {record.node} --debug`"
+
+
+def _listing(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _require(
+    ctx: click.Context,
+    necessary: tuple[str, ...],
+    values: Mapping[str, Any],
+    node: CapturedNode | None,
+    parameters: Mapping[str, str],
+) -> None:
+    """Checks that the parameters without which the command can't run have values.
+
+    Raises:
+        click.UsageError: one has none.
+    """
+    for name in necessary:
+        if values[name]:
+            continue
+        param = _parameter(ctx, name)
+        if node is None:
+            raise click.MissingParameter(ctx=ctx, param=param)
+        part = next(part for part, parameter in parameters.items() if parameter == name)
+        what = _NAMES.get(part, part)
+        raise click.UsageError(f"{node.file} has no {what}; add {param.get_error_hint(ctx)}")
+
+
+def _parameter(ctx: click.Context, name: str) -> click.Parameter:
+    return next(param for param in ctx.command.params if param.name == name)

@@ -1,0 +1,1 @@
+"""Collects what numaproof needs to know about a node of a cluster, with the user's own kubectl."""
