@@ -41,12 +41,17 @@ def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[S
 def node_sections(
     answer: NodeSimulation | Step, *, with_holdings: bool = True
 ) -> Iterator[Section]:
-    """Yields who holds what on the node, and how the shared pool has shrunk."""
+    """Yields who holds what on the node, how the shared pool has shrunk, and who was evicted."""
     if with_holdings and answer.holdings:
         yield Section("Who holds what", "good", tuple(_holding_lines(answer.holdings)))
     if answer.pool:
         mark: Literal["bad", "fair"] = "bad" if answer.pool.is_short else "fair"
         yield Section("shared pool", mark, tuple(_pool_lines(answer.pool)))
+    arriving = {one.pod for one in answer.pods}
+    for one in answer.pods:
+        if from_before := [name for name in one.preempted if name not in arriving]:
+            text = f"this critical pod evicts {', '.join(from_before)} to make room"
+            yield Section(one.pod, "fair", (text,))
 
 
 def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:

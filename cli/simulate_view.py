@@ -191,13 +191,13 @@ def answer(simulation: NodeSimulation, question: Question, machine: str) -> answ
     report = _report(
         title,
         simulation.pods,
-        Stage((*simulation.readmissions, *simulation.pods), node),
+        Stage(tuple(_remaining((*simulation.readmissions, *simulation.pods)).values()), node),
         question,
         (*state_sections(simulation, question), *node_sections(simulation)),
     )
     return replace(
         report,
-        good=simulation.admitted,
+        good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
         setting=tuple(setting),
         shaped_answers=shaped,
         what_ifs=tuple(_what_ifs(simulation, question)),
@@ -259,7 +259,7 @@ def _report(
 
 def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answers.AnswerReport]:
     """Yields the report of each what-if."""
-    present = {one.pod: one for one in (*simulation.readmissions, *simulation.pods)}
+    present = _remaining((*simulation.readmissions, *simulation.pods))
     for step in simulation.steps:
         if step.node is None:
             assert step.refusal is not None
@@ -280,14 +280,20 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
             title = f"After a restart, {plural(kept, 'pod')} unchanged, {len(shown)} changed"
         else:
             title = f"With {step.subject}: {_verdict(step.pods)}"
-        present |= {one.pod: one for one in step.pods}
-        for one in step.pods:
-            for name in one.preempted:
-                present.pop(name, None)
+        present = _remaining((*present.values(), *step.pods))
         # Who holds what is long, so it is shown at the beginning and at the end.
         is_last = step is simulation.steps[-1]
         sections = node_sections(step, with_holdings=is_last)
         yield _report(title, shown, Stage(tuple(present.values()), step.node), question, sections)
+
+
+def _remaining(results: Sequence[PodResult]) -> dict[str, PodResult]:
+    """Returns the last result of each pod, without pods that a critical pod evicts."""
+    found = {one.pod: one for one in results}
+    for one in results:
+        for name in one.preempted:
+            found.pop(name, None)
+    return found
 
 
 def _has_changed(after: PodResult, before: PodResult) -> bool:

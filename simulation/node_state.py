@@ -82,9 +82,10 @@ def running_pods(reading: Reading) -> tuple[tuple[RunningPod, ...], tuple[str, .
     """
     nodes = node_names(reading.objects)
     if len(nodes) > 1:
+        count = plural(len(nodes), "node")
         raise SeveralNodesError(
-            f"the pods are on {plural(len(nodes), 'node')}, such as {nodes[0]} and {nodes[1]}; list those of"
-            " one node: kubectl get pods -A --field-selector spec.nodeName=NODE -o yaml"
+            f"the pods are on {count}, such as {nodes[0]} and {nodes[1]}; list those of one node:"
+            " kubectl get pods -A --field-selector spec.nodeName=NODE -o yaml"
         )
     found = pods_on_node(reading.objects)
     pods = tuple(_running(reading.pods[at], reading.objects[at]) for at in found.holders)
