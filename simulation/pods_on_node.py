@@ -1,0 +1,144 @@
+"""Decides which pods in a cluster's listing hold resources on a node.
+
+A kubelet takes back the resources of pods in phase ``Succeeded`` or ``Failed``. A pod that is being
+deleted keeps them until its containers end (``isPodInactive`` in the kubelet).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from numaproof.inputs.documents import value_at
+from numaproof.inputs.plurals import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Manifest = Mapping[str, Any]
+"""A Pod, as in the output of ``kubectl get pods -o json``."""
+
+Reason = Literal["ended", "on another node", "not scheduled"]
+
+_ENDED = ("Succeeded", "Failed")
+_HASH = "kubernetes.io/config.hash"
+_MAX_NAMES = 3
+
+
+class LeftOutPod(NamedTuple):
+    """A pod that holds nothing on the node.
+
+    Attributes:
+        position: its index among the pods.
+        name: ``NAMESPACE/NAME``.
+        reason: why it is left out.
+        detail: its phase and the reason for it, or its node; can be empty.
+    """
+
+    position: int
+    name: str
+    reason: Reason
+    detail: str = ""
+
+
+class PodsOnNode(NamedTuple):
+    """The pods that hold resources on a node, and the others.
+
+    Attributes:
+        held: the indices of the pods that hold resources, in order.
+        left_out: the other pods, in order.
+        terminating: the names of the pods in `held` that are being deleted.
+    """
+
+    held: tuple[int, ...]
+    left_out: tuple[LeftOutPod, ...]
+    terminating: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yields a line for each reason, and one for the pods that are being deleted."""
+
+        def order(pod: LeftOutPod) -> tuple[str, str]:
+            return pod.reason, pod.detail
+
+        for (reason, detail), group in groupby(sorted(self.left_out, key=order), order):
+            pods = [pod.name for pod in group]
+            why = f"{reason} ({detail})" if detail else reason
+            yield f"left out {plural(len(pods), 'pod')} {why}: {_names(pods)}"
+        if self.terminating:
+            count = plural(len(self.terminating), "pod")
+            names = _names(self.terminating)
+            yield f"{count} being deleted, counted until the containers end: {names}"
+
+
+def pods_on_node(pods: Iterable[Manifest], node_name: str = "") -> PodsOnNode:
+    """Separates the pods that hold resources on a node from the others.
+
+    Args:
+        pods: the pods. Manifests, which have neither a node nor a status, count as held.
+        node_name: the node. If it is empty, pods of all nodes are held; pods that are not scheduled
+            are held only if no pod is on a node.
+    """
+    pods = list(pods)
+    has_node = bool(node_name or node_names(pods))
+    held, terminating = [], []
+    left_out = []
+    for position, pod in enumerate(pods):
+        why = _why_left_out(pod, node_name, has_node=has_node)
+        if why:
+            left_out.append(LeftOutPod(position, _name(pod), *why))
+            continue
+        held.append(position)
+        if value_at(pod, ("metadata", "deletionTimestamp")):
+            terminating.append(_name(pod))
+    return PodsOnNode(tuple(held), tuple(left_out), tuple(terminating))
+
+
+def _why_left_out(pod: Manifest, node_name: str, *, has_node: bool) -> tuple[Reason, str] | None:
+    phase, node = _phase(pod), _node(pod)
+    if phase in _ENDED:
+        return "ended", ": ".join(filter(None, (phase, _text(pod, ("status", "reason")))))
+    if node_name and node and node != node_name:
+        return "on another node", node
+    if has_node and phase and not node:
+        return "not scheduled", phase
+    return None
+
+
+def node_names(pods: Iterable[Manifest]) -> tuple[str, ...]:
+    """Returns the names of the nodes with pods that have not ended, sorted."""
+    return tuple(sorted({_node(pod) for pod in pods if _phase(pod) not in _ENDED} - {""}))
+
+
+def uid_on_node(pod: Manifest) -> str:
+    """Returns the uid by which the node's kubelet knows a pod; empty if the pod has none.
+
+    The API server's copy of a static pod has a uid of its own; the kubelet's is in an annotation.
+    """
+    annotations = value_at(pod, ("metadata", "annotations"))
+    own = annotations.get(_HASH) if isinstance(annotations, dict) else None
+    return str(own or _text(pod, ("metadata", "uid")))
+
+
+def _phase(pod: Manifest) -> str:
+    return _text(pod, ("status", "phase"))
+
+
+def _node(pod: Manifest) -> str:
+    return _text(pod, ("spec", "nodeName"))
+
+
+def _name(pod: Manifest) -> str:
+    namespace = _text(pod, ("metadata", "namespace")) or "default"
+    return f"{namespace}/{_text(pod, ('metadata', 'name'))}"
+
+
+def _text(pod: Manifest, path: tuple[str, ...]) -> str:
+    value = value_at(pod, path)
+    return value if isinstance(value, str) else ""
+
+
+def _names(pods: Sequence[str]) -> str:
+    more = len(pods) - _MAX_NAMES
+    shown = ", ".join(pods[:_MAX_NAMES])
+    return f"{shown} and {more} more" if more > 0 else shown
