@@ -31,6 +31,7 @@ SOME_REFUSED = 1
     type=IntRange(min=0),
     help="Number of pods of each workload on this node (default: all replicas).",
 )
+@user_files.node_name_option
 @release_option
 @own_baseline_option
 @click.option("--explain", is_flag=True, help="Also explain admitted pods.")
@@ -55,6 +56,7 @@ def simulate(
     configs: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     replicas: int | None,
+    node_name: str,
     kubernetes: str,
     out: Path | None,
     files: tuple[user_files.UserFile, ...],
@@ -66,9 +68,9 @@ def simulate(
 ) -> int:
     """Show which pods a node would admit and what they would get.
 
-    PODS are manifests of Pods and workloads, admitted in order; - reads standard input. A workload
-    stands for all of its replicas. Warnings name known defects of the kubelet that make an answer
-    differ from the documentation.
+    PODS are files and directories with Pods and workloads, admitted in order; - reads standard
+    input. A workload stands for all of its replicas. Pods that have ended hold nothing. Warnings
+    name known defects of the kubelet that make an answer differ from the documentation.
 
     Exit codes: 0 all pods admitted, 1 a pod was refused or the kubelet does not start (with
         --strict, also if there are only warnings), 2 invalid input.
@@ -96,7 +98,7 @@ def simulate(
             f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
         )
     settings, asked = user_files.read_node(
-        configs, files, (kubernetes,), lenient=lenient, replicas=replicas
+        configs, files, (kubernetes,), lenient=lenient, replicas=replicas, node_name=node_name
     )
     assert settings is not None
     for note in asked.notes:

@@ -46,6 +46,7 @@ ATTENTION = 1
     metavar="FILE",
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
 )
+@user_files.node_name_option
 @node_devices_option
 @program_option(
     "Kubelet that speaks the protocol (default: the reference). Repeatable: one per release.",
@@ -68,6 +69,7 @@ def upgrade(
     configs: tuple[user_files.UserFile, ...],
     state: Path | None,
     files: tuple[user_files.UserFile, ...],
+    node_name: str,
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
     timeout: float,
@@ -99,7 +101,7 @@ def upgrade(
     from numaproof.workdir.scratch import scratch_folder
 
     settings, found = user_files.read_node(
-        configs, files, (before, after), lenient=lenient, running=True
+        configs, files, (before, after), lenient=lenient, running=True, node_name=node_name
     )
     if files:
         user_files.require_pods(found, files)

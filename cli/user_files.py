@@ -116,6 +116,13 @@ def config_option(
     )
 
 
+node_name_option = click.option(
+    "--node-name",
+    default="",
+    metavar="NAME",
+    help="The node, if the pods are those of several nodes; leaves the others out.",
+)
+
 lenient_option = click.option(
     "--lenient",
     is_flag=True,
@@ -203,10 +210,12 @@ def read_node(
     lenient: bool,
     replicas: int | None = None,
     running: bool = False,
+    node_name: str = "",
 ) -> tuple[ConfigurationFile | None, pods.Reading]:
     """Reads a configuration and pods for kubelets of these releases.
 
-    For the other arguments, see `numaproof.simulation.pods.read`.
+    In a directory, files that are not about Kubernetes are skipped. For the other arguments, see
+    `numaproof.simulation.pods.PodOptions`.
 
     Raises:
         click.UsageError: standard input is named twice.
@@ -216,15 +225,47 @@ def read_node(
     from numaproof.simulation import documents, pods
 
     check_read_once((*configs, *files))
-    texts = ((file.name, file.text()) for file in files)
+    options = pods.PodOptions(releases, replicas, running, node_name, lenient)
     errors: list[DocumentError] = []
     settings = None
     with documents.collect_errors(errors):
-        found = pods.read(texts, replicas, running=running, releases=releases, lenient=lenient)
+        listed = [one for file in files for one in _pod_files(file)]
+        found_in = {one.name for one in listed} - {file.name for file in files}
+        found = pods.read(((one.name, one.text()) for one in listed), options, found_in)
     with documents.collect_errors(errors):
         settings = read_configuration(configs, releases, lenient=lenient) if configs else None
     documents.refuse(errors)
     return settings, found
+
+
+_MAX_FILES = 1000
+
+
+def _pod_files(file: UserFile) -> list[UserFile]:
+    """Returns the YAML and JSON files below a directory, or the file itself.
+
+    Raises:
+        DocumentError: the directory has no such file, or too many.
+    """
+    from numaproof.inputs.documents import DocumentError
+
+    folder = Path(file.name)
+    if file.name == STDIN or not folder.is_dir():
+        return [file]
+    names = sorted(
+        path
+        for pattern in ("*.yaml", "*.yml", "*.json")
+        for path in folder.rglob(pattern)
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.parts[len(folder.parts) :])
+    )
+    if len(names) > _MAX_FILES:
+        message = f"more than {_MAX_FILES:,} files in the directory"
+        raise DocumentError(file.name, 0, "", message, "name a smaller directory")
+    if not names:
+        fix = "expected *.yaml, *.yml or *.json"
+        raise DocumentError(file.name, 0, "", "no manifests in the directory", fix)
+    return [UserFile(str(path)) for path in names]
 
 
 def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:

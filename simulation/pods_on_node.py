@@ -21,6 +21,13 @@ Manifest = Mapping[str, Any]
 
 Reason = Literal["ended", "on another node", "not scheduled"]
 
+_VERBS: Mapping[Reason, tuple[str, str]] = {
+    "ended": ("has ended", "have ended"),
+    "on another node": ("is on another node", "are on another node"),
+    "not scheduled": ("is not scheduled", "are not scheduled"),
+}
+"""The singular and plural for each reason."""
+
 _ENDED = ("Succeeded", "Failed")
 _HASH = "kubernetes.io/config.hash"
 _MAX_NAMES = 3
@@ -58,17 +65,16 @@ class PodsOnNode(NamedTuple):
     def lines(self) -> Iterator[str]:
         """Yields a line for each reason, and one for the pods that are being deleted."""
 
-        def order(pod: LeftOutPod) -> tuple[str, str]:
+        def order(pod: LeftOutPod) -> tuple[Reason, str]:
             return pod.reason, pod.detail
 
         for (reason, detail), group in groupby(sorted(self.left_out, key=order), order):
             pods = [pod.name for pod in group]
-            why = f"{reason} ({detail})" if detail else reason
-            yield f"left out {plural(len(pods), 'pod')} {why}: {_names(pods)}"
+            verb = _VERBS[reason][len(pods) > 1] + (f" ({detail})" if detail else "")
+            yield f"left out: {plural(len(pods), 'pod')} {verb}: {_names(pods)}"
         if self.terminating:
-            count = plural(len(self.terminating), "pod")
-            names = _names(self.terminating)
-            yield f"{count} being deleted, counted until the containers end: {names}"
+            count, names = plural(len(self.terminating), "pod"), _names(self.terminating)
+            yield f"counted until the containers end: {count} with deletionTimestamp: {names}"
 
 
 def pods_on_node(pods: Iterable[Manifest], node_name: str = "") -> PodsOnNode:

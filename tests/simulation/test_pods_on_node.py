@@ -24,8 +24,8 @@ def test_pods_that_have_ended_hold_nothing() -> None:
     found = pods_on_node(pods)
     assert found.held == (0,)
     assert list(found.lines()) == [
-        "left out 1 pod ended (Failed: TopologyAffinityError): default/c",
-        "left out 1 pod ended (Succeeded): batch/b",
+        "left out: 1 pod has ended (Failed: TopologyAffinityError): default/c",
+        "left out: 1 pod has ended (Succeeded): batch/b",
     ]
 
 
@@ -34,7 +34,7 @@ def test_pods_of_other_nodes_are_left_out() -> None:
     found = pods_on_node(pods, "n1")
     assert found.held == (5,)
     assert list(found.lines()) == [
-        "left out 5 pods on another node (n2): default/p0, default/p1, default/p2 and 2 more"
+        "left out: 5 pods are on another node (n2): default/p0, default/p1, default/p2 and 2 more"
     ]
 
 
@@ -42,7 +42,7 @@ def test_pods_that_are_not_scheduled_are_left_out_of_a_node() -> None:
     pods = [pod("a", "n1", "Running"), pod("b", "", "Pending")]
     found = pods_on_node(pods)
     assert found.held == (0,)
-    assert list(found.lines()) == ["left out 1 pod not scheduled (Pending): default/b"]
+    assert list(found.lines()) == ["left out: 1 pod is not scheduled (Pending): default/b"]
 
 
 def test_pods_that_are_not_scheduled_are_candidates_without_a_node() -> None:
@@ -57,7 +57,7 @@ def test_a_pod_being_deleted_is_held_until_its_containers_end() -> None:
     found = pods_on_node([pod("a", "n1", "Running", deletionTimestamp="2026-01-01T00:00:00Z")])
     assert found.held == (0,)
     assert list(found.lines()) == [
-        "1 pod being deleted, counted until the containers end: default/a"
+        "counted until the containers end: 1 pod with deletionTimestamp: default/a"
     ]
 
 
