@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -202,7 +203,48 @@ def answer(simulation: CheckedSimulation, question: Question, machine: str) -> a
         shared=str(node.shared),
         stock=_stock(node, question.machine),
         shaped_answers=shaped,
+        remarks=tuple(_remarks(simulation)),
+        limits=tuple(_limits(simulation)),
     )
+
+
+def _remarks(simulation: Simulation) -> Iterator[answers.Remark]:
+    """Yields why containers run in the shared pool, and what is outside an affinity."""
+    shared: Counter[str] = Counter()
+    outside: Counter[str] = Counter()
+    for result in simulation.pods:
+        pod = result.pod.partition("#")[0]
+        alike: dict[str, list[str]] = {}
+        for container, reason in result.shared.items():
+            alike.setdefault(reason, []).append(container)
+        shared.update(f"{pod}, {_containers(names)}: {why}" for why, names in alike.items())
+        for one in result.outside:
+            what = f"{_RESOURCES.get(one.resource, one.resource)} on {nodes_text(one.nodes)}"
+            outside[f"{pod}, {_containers([one.container])}: {what}"] += 1
+    for title, lines in (("In the shared pool", shared), ("Outside the affinity", outside)):
+        if lines:
+            yield answers.Remark(title, tuple(_counted(*line) for line in lines.items()))
+
+
+_RESOURCES = {"cpu": "exclusive CPUs"}
+
+
+def _containers(names: Sequence[str]) -> str:
+    return f"container{'' if len(names) == 1 else 's'} {', '.join(names)}"
+
+
+def _counted(line: str, pods: int) -> str:
+    return line if pods == 1 else f"{line} ({plural(pods, 'pod')})"
+
+
+def _limits(simulation: CheckedSimulation) -> Iterator[answers.Remark]:
+    """Yields what is not evaluated."""
+    lines = []
+    for gap in simulation.not_evaluated:
+        more = f" and {gap.pods - len(gap.examples)} more" if gap.pods > len(gap.examples) else ""
+        lines.append(f"{gap.what} ({plural(gap.pods, 'pod')}: {', '.join(gap.examples)}{more})")
+    if lines:
+        yield answers.Remark("Not evaluated", tuple(lines))
 
 
 def _pod_groups(simulation: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
@@ -227,6 +269,7 @@ def _rows(simulation: Simulation) -> Iterator[answers.ContainerRow]:
             yield answers.ContainerRow(name, refusal=one.refusal.reason)
         for container, held in (one.containers or {}).items():
             numa = held.affinity.numa
+            outside = [o for o in one.outside if o.container == container]
             yield answers.ContainerRow(
                 pod=name,
                 container=container,
@@ -234,6 +277,7 @@ def _rows(simulation: Simulation) -> Iterator[answers.ContainerRow]:
                 memory=", ".join(block_text(block, numa) for block in held.memory),
                 devices=", ".join(_devices(held)),
                 alignment="" if numa is None else nodes_text(numa),
+                is_aligned=not outside,
             )
 
 

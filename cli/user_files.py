@@ -229,9 +229,12 @@ def read_node(
     errors: list[DocumentError] = []
     settings = None
     with documents.collect_errors(errors):
-        listed = [one for file in files for one in _pod_files(file)]
-        found_in = {one.name for one in listed} - {file.name for file in files}
-        found = pods.read(((one.name, one.text()) for one in listed), options, found_in)
+        listed = [_pod_files(file) for file in files]
+        manifests = [one for inside, _ in listed for one in inside]
+        optional = {one.name for one in manifests} - {file.name for file in files}
+        found = pods.read(((one.name, one.text()) for one in manifests), options, optional)
+        notes = (*(note for _, others in listed for note in others), *found.notes)
+        found = pods.Reading(found.pods, notes)
     with documents.collect_errors(errors):
         settings = read_configuration(configs, releases, lenient=lenient) if configs else None
     documents.refuse(errors)
@@ -241,31 +244,37 @@ def read_node(
 _MAX_FILES = 1000
 
 
-def _pod_files(file: UserFile) -> list[UserFile]:
-    """Returns the YAML and JSON files below a directory, or the file itself.
+_MANIFESTS = (".json", ".yaml", ".yml")
+_MAX_NAMES = 3
+
+
+def _pod_files(file: UserFile) -> tuple[list[UserFile], tuple[str, ...]]:
+    """Returns the YAML and JSON files below a directory, or the file itself, and notes.
+
+    Files and directories whose names start with a dot are left out.
 
     Raises:
         DocumentError: the directory has no such file, or too many.
     """
     from numaproof.inputs.documents import DocumentError
+    from numaproof.inputs.plurals import plural
 
     folder = Path(file.name)
     if file.name == STDIN or not folder.is_dir():
-        return [file]
-    names = sorted(
-        path
-        for pattern in ("*.yaml", "*.yml", "*.json")
-        for path in folder.rglob(pattern)
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.parts[len(folder.parts) :])
-    )
-    if len(names) > _MAX_FILES:
+        return [file], ()
+    inside = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    shown = [path for path in inside if not any(part.startswith(".") for part in path.parts)]
+    manifests = [path for path in shown if path.suffix in _MANIFESTS]
+    others = [str(path) for path in shown if path.suffix not in _MANIFESTS]
+    if len(manifests) > _MAX_FILES:
         message = f"more than {_MAX_FILES:,} files in the directory"
         raise DocumentError(file.name, 0, "", message, "name a smaller directory")
-    if not names:
+    if not manifests:
         fix = "expected *.yaml, *.yml or *.json"
         raise DocumentError(file.name, 0, "", "no manifests in the directory", fix)
-    return [UserFile(str(path)) for path in names]
+    names = ", ".join(others[:_MAX_NAMES]) + (", ..." if others[_MAX_NAMES:] else "")
+    note = f"{file.name}: skipped {plural(len(others), 'other file')}: {names}"
+    return [UserFile(str(folder / path)) for path in manifests], (note,) if others else ()
 
 
 def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
@@ -292,7 +301,8 @@ def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:
         raise click.UsageError("no manifests of pods; name a file, or - for standard input")
     if not reading.pods:
         named = ", ".join(file.name for file in files)
-        raise click.UsageError(f"{named}: no pods; expected manifests of Pods or workloads")
+        why = "see above" if reading.notes else "expected manifests of Pods or workloads"
+        raise click.UsageError(f"{named}: no pods to admit; {why}")
 
 
 @contextmanager

@@ -130,8 +130,9 @@ class _Reader:
         if self.options.running:
             names.sort(key=lambda name: self._creation_times[name])
         skipped = (
-            f"{first}: skipped {kind}{f' and {len(others)} more' if others else ''}: {reason}"
-            for (kind, reason), (first, *others) in self._skipped.items()
+            f"{places[0]}: skipped {kind}"
+            f"{f' ({len(places)} objects)' if len(places) > 1 else ''}: {reason}"
+            for (kind, reason), places in self._skipped.items()
         )
         return Reading(tuple(self._pods[name] for name in names), (*self._notes, *skipped))
 
@@ -195,14 +196,16 @@ class _Reader:
             return
         if workload.type_:
             self._check(workload, workload.path, workload.fields, workload.type_)
-        _check_name(workload)
+            _check_name(workload)
         sources = list(pod_sources(workload))
         if not sources:
             if workload.type_:
                 raise missing_template(workload)
-            self._skip(workload, "no pod template is in it")
+            absent = next(filter(None, (one.absent for one in workload.templates or ())), "")
+            self._skip(workload, absent or "no pod template is in it")
             return
         for source in sources:
+            _check_name(source.owner)
             self._add_pods_of(source)
         for note in self._remarks(sources):
             self._notes.append(f"{workload.where}: {workload.name}: {note}")
@@ -256,9 +259,10 @@ class _Reader:
         if not any(self._number(source) for source in sources):
             yield "0 replicas"
         elif self.options.replicas is None and (assumed := sum(one.is_assumed for one in sources)):
+            each = " each" if assumed > 1 else ""
             yield (
-                f"{plural(assumed, 'pod template')} without a number of pods; assuming 1 of"
-                f" {'each' if assumed > 1 else 'it'} (set it with --replicas)"
+                f"{plural(assumed, 'pod template')} without a number of pods; assuming 1{each}"
+                " (set it with --replicas)"
             )
         yield from dict.fromkeys(source.note for source in sources if source.note)
 
@@ -277,7 +281,10 @@ def _managers(item: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_name(workload: Workload) -> None:
+    """Checks that an object has a name, of its own or of the object around it."""
     document, path = workload.document, (*workload.path, "metadata")
+    if "metadata" not in workload.fields and not workload.name.endswith("/"):
+        return
     metadata = mapping(document, workload.fields.get("metadata"), path)
     for name in ("namespace", "name", "generateName"):
         if not isinstance(metadata.get(name), str | None):

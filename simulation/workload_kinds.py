@@ -41,6 +41,7 @@ class Template(NamedTuple):
         compose: makes the pod's specification from a value that is not a pod template.
         is_assumed: whether a controller decides how many pods there are.
         note: how the pod is made, for the user.
+        absent: why an object of the kind can have no pods.
     """
 
     path: str
@@ -49,6 +50,7 @@ class Template(NamedTuple):
     compose: Compose | None = None
     is_assumed: bool = False
     note: str = ""
+    absent: str = ""
 
 
 def _replicas(path: str = "spec.replicas", default: int = 1) -> tuple[Count, ...]:
@@ -103,7 +105,9 @@ def _dask(path: str) -> tuple[Template, ...]:
 
 def _argo(path: str) -> tuple[Template, ...]:
     compose, note = composed_pods.argo_template, "the containers init and wait are added"
-    return (Template(f"{path}.templates[]", compose=compose, is_assumed=True, note=note),)
+    absent = "none of its templates has a container"
+    path = f"{path}.templates[]"
+    return (Template(path, compose=compose, is_assumed=True, note=note, absent=absent),)
 
 
 def _spark(path: str) -> tuple[Template, ...]:
@@ -127,7 +131,9 @@ def _knative(path: str) -> tuple[Template, ...]:
 
 def _virtual_machine(path: str, counts: tuple[Count, ...] = ()) -> tuple[Template, ...]:
     note = "KubeVirt's default overhead is assumed; only the container compute is read"
-    return (Template(path, counts, compose=composed_pods.virtual_machine, note=note),)
+    absent = "its memory is not in it; instance types are not read"
+    compose = composed_pods.virtual_machine
+    return (Template(path, counts, compose=compose, note=note, absent=absent),)
 
 
 _POD_TEMPLATE = (Template("spec.template"),)
