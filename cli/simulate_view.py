@@ -239,12 +239,8 @@ def _counted(line: str, pods: int) -> str:
 
 def _limits(simulation: CheckedSimulation) -> Iterator[answers.Remark]:
     """Yields what is not evaluated."""
-    lines = []
-    for gap in simulation.not_evaluated:
-        more = f" and {gap.pods - len(gap.examples)} more" if gap.pods > len(gap.examples) else ""
-        lines.append(f"{gap.what} ({plural(gap.pods, 'pod')}: {', '.join(gap.examples)}{more})")
-    if lines:
-        yield answers.Remark("Not evaluated", tuple(lines))
+    if simulation.not_evaluated:
+        yield answers.Remark("Not evaluated", tuple(map(str, simulation.not_evaluated)))
 
 
 def _pod_groups(simulation: Simulation) -> Iterator[tuple[str, list[PodResult]]]:

@@ -96,6 +96,7 @@ def upgrade(
     from numaproof.cli.upgrade_view import Setting, upgrade_lines
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
+    from numaproof.simulation.evaluation_gaps import summarize
     from numaproof.simulation.upgrades import UpgradeQuestion, load_files
     from numaproof.simulation.upgrades import upgrade as play
     from numaproof.workdir.scratch import scratch_folder
@@ -125,8 +126,10 @@ def upgrade(
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
         answer = play(question, found.pods, folder, kubelet if implementation else None)
-        answer = replace(answer, notes=(*(settings.notes if settings else ()), *described.lines))
-    for note in found.notes:
+        of_pods = (*found.notes, *(f"not evaluated: {gap}" for gap in summarize(found.pods)))
+        of_node = (*(settings.notes if settings else ()), *described.lines)
+        answer = replace(answer, notes=(*of_node, *of_pods))
+    for note in of_pods:
         click.echo(note, err=True)
     if as_json:
         click.echo(codec.encode(answer))

@@ -69,6 +69,23 @@ def knative_pod(document: Document, value: dict[str, Any], path: PathTuple) -> C
     return ComposedPod(place, {**_known(spec), "containers": [*containers, proxy]}, parts)
 
 
+def kserve_component(
+    document: Document, value: dict[str, Any], path: PathTuple
+) -> ComposedPod | None:
+    """Makes the pod of a predictor, transformer or explainer of KServe.
+
+    It has its own containers, or one with the resources of its model, if the service sets them.
+    """
+    if value.get("containers"):
+        _, parts = _listed(document, value, "containers", path)
+        return ComposedPod(path, _known(value), parts)
+    model = mapping(document, value.get("model") or {}, (*path, "model"))
+    if not model.get("resources"):
+        return None
+    server = {"name": "kserve-container", "resources": model["resources"]}
+    return ComposedPod(path, {**_known(value), "containers": [server]})
+
+
 def argo_template(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod | None:
     """Makes the pod of a workflow's template.
 
@@ -204,7 +221,10 @@ def virtual_machine(
         return None
     size = _bytes(document, guest, (*inside, "memory"))
     vcpus = _vcpus(document, cpu, (*inside, "cpu"))
-    dedicated = bool(cpu.get("dedicatedCpuPlacement"))
+    dedicated, isolated = (
+        _flag(document, cpu.get(name, False), (*inside, "cpu", name))
+        for name in ("dedicatedCpuPlacement", "isolateEmulatorThread")
+    )
     whole = vcpus or _whole(document, limits.get("cpu") or requests.get("cpu"), inside)
     attached = [
         _text(document, one.get("deviceName", ""), place)
@@ -215,13 +235,13 @@ def virtual_machine(
     overhead += 32 * _MIB * (devices.get("autoattachGraphicsDevice") is not False)
     overhead += 1024 * _MIB * bool(attached)
     if huge:
-        requests[f"hugepages-{huge.get('pageSize')}"] = size
-        limits[f"hugepages-{huge.get('pageSize')}"] = size
+        pages = _text(document, huge.get("pageSize"), (*inside, "memory", "hugepages"))
+        requests[f"hugepages-{pages}"] = limits[f"hugepages-{pages}"] = size
         requests["memory"] = overhead
     else:
         requests["memory"] = size + overhead * (not resources.get("overcommitGuestOverhead"))
     if dedicated:
-        total = (whole or 1) + _emulator_cpus(value, cpu, whole or 1)
+        total = (whole or 1) + (_emulator_cpus(value, whole or 1) if isolated else 0)
         requests["cpu"] = limits["cpu"] = total
         limits["memory"] = requests["memory"]
     else:
@@ -246,9 +266,8 @@ def _vcpus(document: Document, cpu: Mapping[str, Any], path: PathTuple) -> int:
     return product
 
 
-def _emulator_cpus(value: Mapping[str, Any], cpu: Mapping[str, Any], vcpus: int) -> int:
-    if not cpu.get("isolateEmulatorThread"):
-        return 0
+def _emulator_cpus(value: Mapping[str, Any], vcpus: int) -> int:
+    """Returns the CPUs of the emulator: one, or two if that is needed for an even number."""
     annotations = value_at(value, ("metadata", "annotations")) or {}
     return 2 if _EVEN in annotations and vcpus % 2 == 0 else 1
 
@@ -291,6 +310,12 @@ def _with_places(
     for number, one in enumerate(listed):
         place = (*path, name, number)
         yield mapping(document, one, place), place
+
+
+def _flag(document: Document, value: Any, path: PathTuple) -> bool:
+    if not isinstance(value, bool):
+        raise document.error(path, *fields.mismatch("bool"))
+    return value
 
 
 def _text(document: Document, value: Any, path: PathTuple) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.inputs.documents import value_at
+from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,6 +46,12 @@ class EvaluationGap(msgspec.Struct, frozen=True):
     what: str
     pods: int
     examples: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Returns a line for the user."""
+        others = self.pods - len(self.examples)
+        more = f" and {others} more" if others else ""
+        return f"{self.what} ({plural(self.pods, 'pod')}: {', '.join(self.examples)}{more})"
 
 
 def summarize(pods: Iterable[DescribedPod]) -> tuple[EvaluationGap, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from numaproof.inputs.documents import value_at
+from numaproof.inputs.documents import dotted_path, value_at
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.streams import MAX_PROBLEMS, split_documents
@@ -24,7 +24,12 @@ from numaproof.simulation.documents import (
 )
 from numaproof.simulation.manifests import stored_manifest
 from numaproof.simulation.pods_on_node import node_names, pods_on_node, uid_on_node
-from numaproof.simulation.workloads import missing_template, pod_sources, recognize
+from numaproof.simulation.workloads import (
+    items_without_template,
+    missing_template,
+    pod_sources,
+    recognize,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -209,6 +214,10 @@ class _Reader:
             self._add_pods_of(source)
         for note in self._remarks(sources):
             self._notes.append(f"{workload.where}: {workload.name}: {note}")
+        for owner in {id(one): one for one in (source.owner for source in sources)}.values():
+            for path in items_without_template(owner):
+                where = f"{owner.document.file}:{owner.document.line(path)}"
+                self._notes.append(f"{where}: {dotted_path(path)}: no pod template; no pods read")
 
     def _skip(self, workload: Workload, reason: str) -> None:
         self._skipped.setdefault((workload.kind, reason), []).append(workload.where)

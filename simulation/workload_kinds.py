@@ -129,6 +129,16 @@ def _knative(path: str) -> tuple[Template, ...]:
     return (Template(path, compose=composed_pods.knative_pod, is_assumed=True, note=note),)
 
 
+def _kserve(component: str) -> Template:
+    counts = _replicas(f"spec.{component}.minReplicas")
+    compose = composed_pods.kserve_component
+    note = "containers that KServe adds are not known"
+    absent = "its containers are those of its serving runtime"
+    return Template(
+        f"spec.{component}", counts, component, compose, is_assumed=True, note=note, absent=absent
+    )
+
+
 def _virtual_machine(path: str, counts: tuple[Count, ...] = ()) -> tuple[Template, ...]:
     note = "KubeVirt's default overhead is assumed; only the container compute is read"
     absent = "its memory is not in it; instance types are not read"
@@ -162,6 +172,13 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
     ("workloads.x-k8s.io", "RoleBasedGroup"): (
         Template("spec.roles[].template", _replicas("spec.roles[].replicas")),
         Template("spec.roles[].standalonePattern.template", _replicas("spec.roles[].replicas")),
+        Template(
+            "spec.roles[].leaderWorkerPattern.template",
+            (
+                *_replicas("spec.roles[].replicas"),
+                *_replicas("spec.roles[].leaderWorkerPattern.size"),
+            ),
+        ),
     ),
     ("agents.x-k8s.io", "Sandbox"): (Template("spec.podTemplate"),),
     # Batch and machine learning
@@ -212,6 +229,17 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
     ("serving.knative.dev", "Service"): _knative("spec.template"),
     ("serving.knative.dev", "Configuration"): _knative("spec.template"),
     ("serving.knative.dev", "Revision"): _knative(""),
+    ("serving.kserve.io", "InferenceService"): (
+        _kserve("predictor"),
+        _kserve("transformer"),
+        _kserve("explainer"),
+    ),
+    ("orchestration.aibrix.ai", "StormService"): (
+        Template(
+            "spec.template.spec.roles[].template",
+            (*_replicas(), *_replicas("spec.template.spec.roles[].replicas")),
+        ),
+    ),
     ("keda.sh", "ScaledJob"): (
         Template("spec.jobTargetRef.template", _parallelism("spec.jobTargetRef")),
     ),
@@ -238,9 +266,6 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
         ),
     ),
     ("slinky.slurm.net", "NodeSet"): _SCALED,
-    ("elasticsearch.k8s.elastic.co", "Elasticsearch"): (
-        Template("spec.nodeSets[].podTemplate", _replicas("spec.nodeSets[].count")),
-    ),
     ("agones.dev", "GameServer"): _POD_TEMPLATE,
     ("agones.dev", "Fleet"): (Template("spec.template.spec.template", _replicas()),),
     # Virtual machines
@@ -267,7 +292,6 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("trainer.kubeflow.org", "TrainJob"): "its pods are described by its runtime",
     ("apps.kruise.io", "SidecarSet"): _SIDECARS,
     ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): _SIDECARS,
-    ("serving.kserve.io", "InferenceService"): "its pods are described by its serving runtime",
     ("serving.kserve.io", "ServingRuntime"): "it describes pods only together with a service",
     ("serving.kserve.io", "ClusterServingRuntime"): (
         "it describes pods only together with a service"

@@ -241,6 +241,20 @@ def _expand(workload: Workload, steps: tuple[str, ...]) -> list[PathTuple]:
     return places
 
 
+def items_without_template(workload: Workload) -> list[PathTuple]:
+    """Returns the paths of list items and mapping values in which a pod template is expected."""
+    has_template: dict[PathTuple, bool] = {}
+    for template in workload.templates or ():
+        steps = _steps(template.path)
+        wild = [number + 1 for number, step in enumerate(steps) if step in (_ITEM, _VALUE)]
+        if wild:
+            items = _expand(workload, steps[: wild[-1]])
+            has_template |= {place: has_template.get(place, False) for place in items}
+            reached = _expand(workload, steps)
+            has_template |= dict.fromkeys((place[: wild[-1]] for place in reached), True)
+    return [(*workload.path, *place) for place, is_there in has_template.items() if not is_there]
+
+
 def _numbers(
     workload: Workload, template: Template, place: PathTuple
 ) -> Iterator[tuple[int, bool]]:
