@@ -223,7 +223,7 @@ def _remarks(simulation: Simulation) -> Iterator[answers.Remark]:
             outside[f"{pod}, {_containers([one.container])}: {what}"] += 1
     for title, lines in (("In the shared pool", shared), ("Outside the affinity", outside)):
         if lines:
-            yield answers.Remark(title, tuple(_counted(*line) for line in lines.items()))
+            yield answers.Remark(title, tuple(_with_count(*line) for line in lines.items()))
 
 
 _RESOURCES = {"cpu": "exclusive CPUs"}
@@ -233,7 +233,7 @@ def _containers(names: Sequence[str]) -> str:
     return f"container{'' if len(names) == 1 else 's'} {', '.join(names)}"
 
 
-def _counted(line: str, pods: int) -> str:
+def _with_count(line: str, pods: int) -> str:
     return line if pods == 1 else f"{line} ({plural(pods, 'pod')})"
 
 

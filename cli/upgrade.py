@@ -126,7 +126,8 @@ def upgrade(
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
         answer = play(question, found.pods, folder, kubelet if implementation else None)
-        of_pods = (*found.notes, *(f"not evaluated: {gap}" for gap in summarize(found.pods)))
+        gaps = summarize((pod.name, pod.gaps) for pod in found.pods)
+        of_pods = (*found.notes, *(f"not evaluated: {gap}" for gap in gaps))
         of_node = (*(settings.notes if settings else ()), *described.lines)
         answer = replace(answer, notes=(*of_node, *of_pods))
     for note in of_pods:

@@ -537,5 +537,5 @@ def simulate(
         **msgspec.structs.asdict(found),
         warnings=told,
         notes=tuple(notes),
-        not_evaluated=summarize(pods),
+        not_evaluated=summarize((pod.name, pod.gaps) for pod in pods),
     )

@@ -63,10 +63,10 @@ def knative_pod(document: Document, value: dict[str, Any], path: PathTuple) -> C
     """
     place = (*path, "spec")
     spec = mapping(document, value.get("spec"), place)
-    containers, parts = _listed(document, spec, "containers", place)
+    containers, parts = _containers(document, spec, "containers", place)
     containers = [{"name": "user-container", **one} for one in containers]
     proxy = {"name": "queue-proxy", "resources": {"requests": {"cpu": "25m"}}}
-    return ComposedPod(place, {**_known(spec), "containers": [*containers, proxy]}, parts)
+    return ComposedPod(place, {**_pod_fields(spec), "containers": [*containers, proxy]}, parts)
 
 
 def kserve_component(
@@ -77,13 +77,13 @@ def kserve_component(
     It has its own containers, or one with the resources of its model, if the service sets them.
     """
     if value.get("containers"):
-        _, parts = _listed(document, value, "containers", path)
-        return ComposedPod(path, _known(value), parts)
+        _, parts = _containers(document, value, "containers", path)
+        return ComposedPod(path, _pod_fields(value), parts)
     model = mapping(document, value.get("model") or {}, (*path, "model"))
     if not model.get("resources"):
         return None
     server = {"name": "kserve-container", "resources": model["resources"]}
-    return ComposedPod(path, {**_known(value), "containers": [server]})
+    return ComposedPod(path, {**_pod_fields(value), "containers": [server]})
 
 
 def argo_template(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod | None:
@@ -96,7 +96,7 @@ def argo_template(document: Document, value: dict[str, Any], path: PathTuple) ->
     if value.get("containerSet") is not None:
         place = (*path, "containerSet")
         inner = mapping(document, value["containerSet"], place)
-        main, parts = _listed(document, inner, "containers", place)
+        main, parts = _containers(document, inner, "containers", place)
     elif value.get("container") is not None:
         place = (*path, "container")
         main, parts = [mapping(document, value["container"], place)], ((place, "Container"),)
@@ -105,10 +105,10 @@ def argo_template(document: Document, value: dict[str, Any], path: PathTuple) ->
     else:
         return None
     first, *others = main or [{}]
-    sidecars, of_sidecars = _listed(document, value, "sidecars", path)
-    setup, of_setup = _listed(document, value, "initContainers", path)
+    sidecars, of_sidecars = _containers(document, value, "sidecars", path)
+    setup, of_setup = _containers(document, value, "initContainers", path)
     spec = {
-        **_known(value),
+        **_pod_fields(value),
         "containers": [{"name": "main", **first}, *others, *sidecars, {"name": "wait"}],
         "initContainers": [{"name": "init"}, *setup],
     }
@@ -139,11 +139,11 @@ def spark_pod(document: Document, value: dict[str, Any], path: PathTuple) -> Com
         limits[_text(document, gpu.get("name"), (*path, "gpu"))] = gpu.get("quantity", 1)
     resources = {"requests": {"cpu": cores, "memory": amount}, "limits": limits}
     name = f"spark-kubernetes-{path[-1]}"
-    sidecars, parts = _listed(document, value, "sidecars", path)
+    sidecars, parts = _containers(document, value, "sidecars", path)
     template = mapping(document, value.get("template") or {}, (*path, "template"))
     spec = _around(document, name, resources, template, (*path, "template"))
     spec["containers"] += sidecars
-    return ComposedPod(path, {**_known(value), **spec}, parts)
+    return ComposedPod(path, {**_pod_fields(value), **spec}, parts)
 
 
 def flink_pod(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod | None:
@@ -172,7 +172,7 @@ def _around(
     """Returns a template's specification with the operator's container, which has its resources."""
     place = (*path, "spec")
     spec = mapping(document, template.get("spec") or {}, place)
-    others, _ = _listed(document, spec, "containers", place)
+    others, _ = _containers(document, spec, "containers", place)
     own = {"name": name, "resources": resources}
     return {**spec, "containers": [own, *(one for one in others if one.get("name") != name)]}
 
@@ -252,7 +252,7 @@ def virtual_machine(
     for name in filter(None, attached):  # devices of resource claims have no name
         limits[name] = requests[name] = limits.get(name, 0) + 1
     compute = {"name": "compute", "resources": {"requests": requests, "limits": limits}}
-    return ComposedPod(path, {**_known(spec), "containers": [compute]})
+    return ComposedPod(path, {**_pod_fields(spec), "containers": [compute]})
 
 
 def _vcpus(document: Document, cpu: Mapping[str, Any], path: PathTuple) -> int:
@@ -273,16 +273,16 @@ def _emulator_cpus(value: Mapping[str, Any], vcpus: int) -> int:
 
 
 def _check_slips(
-    document: Document, value: Mapping[str, Any], known: Iterable[str], path: PathTuple
+    document: Document, value: Mapping[str, Any], names: Iterable[str], path: PathTuple
 ) -> None:
     """Refuses misspelt names of the fields that are read."""
     for name in value:
-        meant = next((one for one in known if is_slip(name, one)), name)
+        meant = next((one for one in names if is_slip(name, one)), name)
         if meant != name:
             raise document.error((*path, name), "unknown field", f"did you mean {meant}?")
 
 
-def _known(value: Mapping[str, Any]) -> dict[str, Any]:
+def _pod_fields(value: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields that a pod specification has."""
     of_pods = fields.table()["PodSpec"]
     return {
@@ -292,7 +292,7 @@ def _known(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(
+def _containers(
     document: Document, value: Mapping[str, Any], name: str, path: PathTuple
 ) -> tuple[list[dict[str, Any]], tuple[tuple[PathTuple, str], ...]]:
     """Returns the containers in a list, and their paths with their type."""

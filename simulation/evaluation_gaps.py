@@ -10,9 +10,7 @@ from numaproof.inputs.documents import value_at
 from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from numaproof.simulation.pods import DescribedPod
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _FIELDS: Mapping[str, str] = {
     "resourceClaims": "resource claims (DRA): the devices, CPUs and memory that drivers allocate",
@@ -54,12 +52,12 @@ class EvaluationGap(msgspec.Struct, frozen=True):
         return f"{self.what} ({plural(self.pods, 'pod')}: {', '.join(self.examples)}{more})"
 
 
-def summarize(pods: Iterable[DescribedPod]) -> tuple[EvaluationGap, ...]:
-    """Groups what is not evaluated in some pods."""
+def summarize(pods: Iterable[tuple[str, Sequence[str]]]) -> tuple[EvaluationGap, ...]:
+    """Groups what is not evaluated in some pods, given by their names and gaps."""
     names: dict[str, list[str]] = {}
-    for pod in pods:
-        for gap in pod.gaps:
-            names.setdefault(gap, []).append(pod.name)
+    for name, gaps in pods:
+        for gap in gaps:
+            names.setdefault(gap, []).append(name)
     return tuple(
         EvaluationGap(what, len(having), tuple(having[:_LIMIT])) for what, having in names.items()
     )

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 def stored_manifest(
-    document: Document, path: PathTuple, given: dict[str, Any], metadata: dict[str, str]
+    document: Document, path: PathTuple, specification: dict[str, Any], metadata: dict[str, str]
 ) -> Pod:
     """Returns a pod as the API server stores it.
 
     Args:
         document: the document that describes the pod.
         path: the path of the specification in the document.
-        given: the specification.
+        specification: the specification as written.
         metadata: the pod's name, namespace and uid.
 
     Raises:
         DocumentError: the API server would reject the pod, or it is not supported.
     """
-    spec = dict(given)
+    spec = dict(specification)
     if not spec.get("containers"):
         raise document.error((*path, "containers"), "a pod needs at least one container")
     containers = []

@@ -59,18 +59,18 @@ def outside_affinity(
 
 
 def _outside(
-    node: StartedNode, held: messages.Container, affinity: int
+    node: StartedNode, container: messages.Container, affinity: int
 ) -> Iterator[tuple[str, int]]:
     """Yields each resource with nodes outside the affinity, and a mask of these nodes."""
     if node.setup.cpu is not None:
         nodes = node.setup.cpu.topology.nodes
-        used = NUMASet(touching(nodes, held.exclusive.mask)).mask
+        used = NUMASet(touching(nodes, container.exclusive.mask)).mask
         if used & ~affinity:
             yield CPU, used & ~affinity
-    for block in held.memory:
+    for block in container.memory:
         if block.numa.mask & ~affinity:
             yield block.type, block.numa.mask & ~affinity
-    for resource, ids in (held.devices or {}).items():
+    for resource, ids in (container.devices or {}).items():
         near = node.device_manager.state.lists[resource].nodes
         # A device near several nodes is aligned if one of them is in the affinity.
         outside = [mask for each in ids if (mask := near[each]) and not mask & affinity]

@@ -128,16 +128,15 @@ class _Reader:
     _pods: dict[str, DescribedPod] = field(default_factory=dict)
     _creation_times: dict[str, str] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
-    _skipped: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _objects_without_pods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def reading(self) -> Reading:
         names = list(self._pods)
         if self.options.running:
             names.sort(key=lambda name: self._creation_times[name])
         skipped = (
-            f"{places[0]}: skipped {kind}"
-            f"{f' ({len(places)} objects)' if len(places) > 1 else ''}: {reason}"
-            for (kind, reason), places in self._skipped.items()
+            f"{first}: skipped {_with_count(kind, 1 + len(others))}: {reason}"
+            for (kind, reason), (first, *others) in self._objects_without_pods.items()
         )
         return Reading(tuple(self._pods[name] for name in names), (*self._notes, *skipped))
 
@@ -175,7 +174,7 @@ class _Reader:
         for workload in self._workloads:
             if id(workload.fields) in left_out:
                 continue
-            if value_at(workload.fields, ("metadata", "uid")) in owners:
+            if str(value_at(workload.fields, ("metadata", "uid"))) in owners:
                 reason = "what it manages is in the files as well"
                 self._notes.append(f"{workload.where}: left out {workload.name}: {reason}")
                 continue
@@ -184,14 +183,14 @@ class _Reader:
             with collect_errors(self.errors):
                 self._add(workload)
 
-    def _check_nodes(self, listed: Sequence[Workload], node_name: str) -> None:
-        nodes = node_names([one.fields for one in listed])
+    def _check_nodes(self, pods: Sequence[Workload], node_name: str) -> None:
+        nodes = node_names([one.fields for one in pods])
         names = ", ".join(nodes[:_MAX_NODES]) + (" and others" if nodes[_MAX_NODES:] else "")
         if node_name and nodes and node_name not in nodes:
             self._notes.append(f"no pod is on node {node_name}, only on {names}")
         if node_name or len(nodes) <= 1:
             return
-        last = next(one for one in listed if value_at(one.fields, _NODE) == nodes[-1])
+        last = next(one for one in pods if value_at(one.fields, _NODE) == nodes[-1])
         message = f"the pods are on {plural(len(nodes), 'node')}: {names}"
         raise last.document.error((*last.path, *_NODE), message, "choose one with --node-name")
 
@@ -214,13 +213,11 @@ class _Reader:
             self._add_pods_of(source)
         for note in self._remarks(sources):
             self._notes.append(f"{workload.where}: {workload.name}: {note}")
-        for owner in {id(one): one for one in (source.owner for source in sources)}.values():
-            for path in items_without_template(owner):
-                where = f"{owner.document.file}:{owner.document.line(path)}"
-                self._notes.append(f"{where}: {dotted_path(path)}: no pod template; no pods read")
+        for owner in {id(source.owner): source.owner for source in sources}.values():
+            self._notes += _missing(owner)
 
     def _skip(self, workload: Workload, reason: str) -> None:
-        self._skipped.setdefault((workload.kind, reason), []).append(workload.where)
+        self._objects_without_pods.setdefault((workload.kind, reason), []).append(workload.where)
 
     def _check(self, owner: Workload, path: PathTuple, value: Any, type_: str) -> None:
         """Checks the fields of an object or of a part of it.
@@ -265,15 +262,27 @@ class _Reader:
 
     def _remarks(self, sources: Sequence[PodSource]) -> Iterator[str]:
         """Yields remarks on the number of pods, and on how they are made."""
-        if not any(self._number(source) for source in sources):
-            yield "0 replicas"
-        elif self.options.replicas is None and (assumed := sum(one.is_assumed for one in sources)):
+        empty = [source.role for source in sources if not self._number(source)]
+        if empty:
+            yield "0 replicas" + (f" of {', '.join(empty)}" if len(empty) < len(sources) else "")
+        if self.options.replicas is None and (assumed := sum(one.is_assumed for one in sources)):
             each = " each" if assumed > 1 else ""
             yield (
                 f"{plural(assumed, 'pod template')} without a number of pods; assuming 1{each}"
                 " (set it with --replicas)"
             )
         yield from dict.fromkeys(source.note for source in sources if source.note)
+
+
+def _with_count(kind: str, objects: int) -> str:
+    return kind if objects == 1 else f"{kind} ({plural(objects, 'object')})"
+
+
+def _missing(owner: Workload) -> Iterator[str]:
+    """Yields notes on the parts of an object that should describe pods, but do not."""
+    for path in items_without_template(owner):
+        where = f"{owner.document.file}:{owner.document.line(path)}"
+        yield f"{where}: {dotted_path(path)}: no pod template; no pods read"
 
 
 def _is_about_kubernetes(document: Document) -> bool:

@@ -53,12 +53,12 @@ class PodsOnNode(NamedTuple):
     """The pods that hold resources on a node, and the others.
 
     Attributes:
-        held: the indices of the pods that hold resources, in order.
+        on_node: the positions of the pods that hold resources, in order.
         left_out: the other pods, in order.
-        terminating: the names of the pods in `held` that are being deleted.
+        terminating: the names of the pods in `on_node` that are being deleted.
     """
 
-    held: tuple[int, ...]
+    on_node: tuple[int, ...]
     left_out: tuple[LeftOutPod, ...]
     terminating: tuple[str, ...]
 
@@ -87,17 +87,17 @@ def pods_on_node(pods: Iterable[Manifest], node_name: str = "") -> PodsOnNode:
     """
     pods = list(pods)
     has_node = bool(node_name or node_names(pods))
-    held, terminating = [], []
+    on_node, terminating = [], []
     left_out = []
     for position, pod in enumerate(pods):
         why = _why_left_out(pod, node_name, has_node=has_node)
         if why:
             left_out.append(LeftOutPod(position, _name(pod), *why))
             continue
-        held.append(position)
+        on_node.append(position)
         if value_at(pod, ("metadata", "deletionTimestamp")):
             terminating.append(_name(pod))
-    return PodsOnNode(tuple(held), tuple(left_out), tuple(terminating))
+    return PodsOnNode(tuple(on_node), tuple(left_out), tuple(terminating))
 
 
 def _why_left_out(pod: Manifest, node_name: str, *, has_node: bool) -> tuple[Reason, str] | None:

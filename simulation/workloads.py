@@ -297,7 +297,7 @@ _NO_PODS_BELOW = ("apiVersion", "kind", "metadata", "status")
 
 def _find_by_shape(workload: Workload) -> Iterator[PodSource]:
     """Yields the pods of an unknown kind: whatever has a list of containers."""
-    found = list(_shaped(workload.fields, ()))
+    found = list(_places_of_pods(workload.fields, ()))
     for place in found:
         value, full = value_at(workload.fields, place), (*workload.path, *place)
         if _is_object(value):
@@ -317,18 +317,18 @@ def _short(place: PathTuple) -> PathTuple:
     return (inner[:-1] if inner[-1:] == ("spec",) else inner) or place
 
 
-def _shaped(value: Any, place: PathTuple) -> Iterator[PathTuple]:
+def _places_of_pods(value: Any, place: PathTuple) -> Iterator[PathTuple]:
     """Yields the paths of pod specifications, and of objects, inside an object."""
     if isinstance(value, list):
         for number, one in enumerate(value):
-            yield from _shaped(one, (*place, number))
+            yield from _places_of_pods(one, (*place, number))
     elif isinstance(value, dict):
         if place and (_has_containers(value) or (_is_object(value) and "spec" in value)):
             yield place
             return
         for name, one in value.items():
             if name not in _NO_PODS_BELOW:
-                yield from _shaped(one, (*place, name))
+                yield from _places_of_pods(one, (*place, name))
 
 
 def _has_containers(value: Mapping[str, Any]) -> bool:

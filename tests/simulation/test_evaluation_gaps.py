@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from numaproof.simulation.evaluation_gaps import EvaluationGap, of_pod, summarize
-from numaproof.simulation.pods import DescribedPod
 
 
 def container(**fields: Any) -> dict[str, Any]:
@@ -68,5 +67,5 @@ def test_a_pod_with_its_own_resources_is_not_resized() -> None:
 
 
 def test_gaps_are_grouped() -> None:
-    pods = [DescribedPod(f"p{number}", {}, ("x",)) for number in range(5)]
+    pods = [(f"p{number}", ("x",)) for number in range(5)]
     assert summarize(pods) == (EvaluationGap("x", 5, ("p0", "p1", "p2")),)
