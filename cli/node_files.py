@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from numaproof.simulation.pods import DescribedPod
     from numaproof.simulation.what_ifs import Action, Wishes
 
-_LISTINGS = (".json", ".yaml", ".yml")
-
 
 class ReadState(NamedTuple):
     """A node's state, None for an empty node; its recorded devices; and notes."""
@@ -36,6 +33,7 @@ def read_state(
     kubernetes: str,
     *,
     lenient: bool,
+    node_name: str = "",
 ) -> ReadState:
     """Reads a node's checkpoints in a directory, and the pods on it.
 
@@ -43,7 +41,6 @@ def read_state(
         click.UsageError: the checkpoints record pods, but no pods are given.
         DocumentError: a file is invalid.
         NoStateError: the directory has no checkpoints.
-        SeveralNodesError: the pods run on several nodes.
     """
     from numaproof.inputs.plurals import plural
     from numaproof.simulation import device_checkpoint, state_files
@@ -59,9 +56,9 @@ def read_state(
             " --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
             " spec.nodeName=NODE -o yaml > FILE"
         )
-    listings = [one for file in on_node for one in _listings(file)]
-    _, reading = user_files.read_node((), listings, (kubernetes,), lenient=lenient, running=True)
-    pods, notes = running_pods(reading)
+    _, reading = user_files.read_node(
+        (), on_node, (kubernetes,), lenient=lenient, running=True, node_name=node_name
+    )
     recorded = None
     lost: tuple[str, ...] = ()
     content = files.get(state_files.DEVICES)
@@ -70,23 +67,8 @@ def read_state(
         if recorded is None:
             found = device_checkpoint.findings(content, kubernetes)
             lost = tuple(f"{name}/{state_files.DEVICES}: {one}" for one in found)
-    state = NodeState(files, pods, name)
-    return ReadState(state, recorded, (*reading.notes, *notes, *lost))
-
-
-def _listings(file: user_files.UserFile) -> list[user_files.UserFile]:
-    """Returns the listings in a directory, or the file itself.
-
-    Raises:
-        click.UsageError: the directory has no listings.
-    """
-    folder = Path(file.name)
-    if file.name == user_files.STDIN or not folder.is_dir():
-        return [file]
-    found = sorted(one for one in folder.iterdir() if one.suffix in _LISTINGS and one.is_file())
-    if not found:
-        raise click.UsageError(f"{folder}: no files with pods; expected {', '.join(_LISTINGS)}")
-    return [user_files.UserFile(str(one)) for one in found]
+    state = NodeState(files, running_pods(reading), name)
+    return ReadState(state, recorded, (*reading.notes, *lost))
 
 
 def what_ifs(
