@@ -142,7 +142,7 @@ class _Report:
 
         The Device Manager's file can be in a folder of its own.
         """
-        for _, source in self.find("|".join(_STATE)):
+        for _, source in self.find(f"(?:{'|'.join(_STATE)})$"):
             place = source.path.relative_to(self.root)
             if below in f"/{place.as_posix()}":
                 parent = place.parent

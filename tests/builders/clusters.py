@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "worker-7"
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Lets SIGINT interrupt, also if a shell started the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 MACHINE = "epyc-7402p-nps2"
 
 NODE = {

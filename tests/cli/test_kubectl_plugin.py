@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builders import clusters
-from builders.clusters import NAME, SECRETS, Cluster, fake_kubectl, node_files, serve
+from builders.clusters import NAME, SECRETS, Cluster, fake_kubectl, interruptible, node_files, serve
 from numaproof.cli.main import main
 
 if TYPE_CHECKING:
@@ -291,13 +291,14 @@ def test_an_interrupt_deletes_the_pod(
     cluster: Cluster, cluster_options: tuple[str, ...], tmp_path: Path
 ) -> None:
     cluster.waits = "ContainerCreating"
-    running = subprocess.Popen(
-        [*PROGRAM, NAME, "--debug", *cluster_options],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    with interruptible():
+        running = subprocess.Popen(
+            [*PROGRAM, NAME, "--debug", *cluster_options],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
     assert cluster.created.wait(timeout=60)
     os.killpg(running.pid, signal.SIGINT)
     _, err = running.communicate(timeout=60)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from builders.clusters import NAME, fake_kubectl
+from builders.clusters import NAME, fake_kubectl, interruptible
 from numaproof.collection import debug_pod
 from numaproof.collection.collecting import NothingCollectedError, Request, collect
 from numaproof.collection.debug_pod import DebugPod
@@ -154,7 +154,7 @@ def test_an_interrupt_deletes_the_pod_and_a_second_one_does_not_stop_that(tmp_pa
     def interrupt(_: float) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
+    with interruptible(), pytest.raises(KeyboardInterrupt):
         debug_pod.run(Kubectl(kubectl.program), POD, pytest.fail, interrupt)
     assert kubectl.calls()[-1].startswith("delete pod numaproof-1 --ignore-not-found")
 
