@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,6 +20,18 @@ class Choice(click.Choice[Any]):
         if len(near) == 1:
             return f"unknown value {value!r}; did you mean {near[0]!r}?"
         return super().get_invalid_choice_message(value, ctx)
+
+
+class ReleaseChoice(Choice):
+    """A Kubernetes release such as 1.33, also written as a version: v1.33.2, v1.33.2-eks-1."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Returns the release, without the parts of the version that follow."""
+        found = _VERSION.fullmatch(str(value))
+        return super().convert(found[1] if found else value, param, ctx)
+
+
+_VERSION = re.compile(r"v?(\d+\.\d+)(?:\.\d+(?:[-+.].*)?)?")
 
 
 class IntRange(click.IntRange):

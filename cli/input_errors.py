@@ -14,7 +14,6 @@ from numaproof.reference.deviations.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError
-from numaproof.simulation.node_state import SeveralNodesError
 from numaproof.simulation.state_files import NoStateError
 from numaproof.simulation.what_ifs import PodExistsError, UnknownPodError
 from numaproof.workdir.output_folder import FolderInUseError
@@ -37,7 +36,6 @@ INPUT_ERRORS = (
     PromotionError,
     RecordingError,
     ScratchError,
-    SeveralNodesError,
     TreeError,
     UnknownPodError,
     UnknownReleaseError,

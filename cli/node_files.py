@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -12,14 +11,13 @@ from numaproof.cli.ordered_options import ALL, options_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from numaproof.simulation.admission import Question
     from numaproof.simulation.device_checkpoint import RecordedDevices
     from numaproof.simulation.node_state import NodeState
     from numaproof.simulation.pods import DescribedPod
     from numaproof.simulation.what_ifs import Action, Wishes
-
-_LISTINGS = (".json", ".yaml", ".yml")
 
 
 class ReadState(NamedTuple):
@@ -31,7 +29,12 @@ class ReadState(NamedTuple):
 
 
 def read_state(
-    folder: Path | None, on_node: Sequence[user_files.UserFile], kubernetes: str, *, lenient: bool
+    folder: Path | None,
+    on_node: Sequence[user_files.UserFile],
+    kubernetes: str,
+    *,
+    lenient: bool,
+    node_name: str,
 ) -> ReadState:
     """Reads a node's checkpoints in a directory, and the pods on it.
 
@@ -39,7 +42,6 @@ def read_state(
         click.UsageError: the checkpoints record pods, but no pods are given.
         DocumentError: a file is invalid.
         NoStateError: the directory has no checkpoints.
-        SeveralNodesError: the pods run on several nodes.
     """
     from numaproof.inputs.plurals import plural
     from numaproof.simulation import device_checkpoint, state_files
@@ -54,9 +56,9 @@ def read_state(
             " --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
             " spec.nodeName=NODE -o yaml > FILE"
         )
-    listings = [one for file in on_node for one in _listings(file)]
-    _, reading = user_files.read_node((), listings, (kubernetes,), lenient=lenient, running=True)
-    pods, notes = running_pods(reading)
+    _, reading = user_files.read_node(
+        (), on_node, (kubernetes,), lenient=lenient, running=True, node_name=node_name
+    )
     recorded = None
     lost: tuple[str, ...] = ()
     content = files.get(state_files.DEVICES)
@@ -65,23 +67,8 @@ def read_state(
         if recorded is None:
             found = device_checkpoint.findings(content, kubernetes)
             lost = tuple(f"{folder}/{state_files.DEVICES}: {one}" for one in found)
-    state = NodeState(files, pods, str(folder or ""))
-    return ReadState(state, recorded, (*reading.notes, *notes, *lost))
-
-
-def _listings(file: user_files.UserFile) -> list[user_files.UserFile]:
-    """Returns the listings in a directory, or the file itself.
-
-    Raises:
-        click.UsageError: the directory has no listings.
-    """
-    folder = Path(file.name)
-    if file.name == user_files.STDIN or not folder.is_dir():
-        return [file]
-    found = sorted(one for one in folder.iterdir() if one.suffix in _LISTINGS and one.is_file())
-    if not found:
-        raise click.UsageError(f"{folder}: no files with pods; expected {', '.join(_LISTINGS)}")
-    return [user_files.UserFile(str(one)) for one in found]
+    state = NodeState(files, running_pods(reading), str(folder or ""))
+    return ReadState(state, recorded, (*reading.notes, *lost))
 
 
 def what_ifs(

@@ -31,6 +31,7 @@ SOME_REFUSED = 1
     type=IntRange(min=0),
     help="Number of pods of each workload on this node (default: all replicas).",
 )
+@user_files.node_name_option
 @release_option
 @own_baseline_option
 @click.option(
@@ -93,6 +94,7 @@ def simulate(
     configs: tuple[user_files.UserFile, ...],
     devices: tuple[str, ...],
     replicas: int | None,
+    node_name: str,
     kubernetes: str,
     state: Path | None,
     on_node: tuple[user_files.UserFile, ...],
@@ -109,9 +111,9 @@ def simulate(
 ) -> int:
     """Show which pods a node would admit and what they would get.
 
-    PODS are manifests of Pods and workloads, admitted in order; - reads standard input. A workload
-    stands for all of its replicas. Warnings name known defects of the kubelet that make an answer
-    differ from the documentation.
+    PODS are files and directories with Pods and workloads, admitted in order; - reads standard
+    input. A workload stands for all of its replicas. Pods that have ended hold nothing. Warnings
+    name known defects of the kubelet that make an answer differ from the documentation.
 
     The node is empty, or continues from its --state like a kubelet that restarts. The answer then
     shows who holds what on each NUMA node.
@@ -148,7 +150,7 @@ def simulate(
         )
     user_files.check_read_once((*configs, *files, *on_node, *later))
     settings, asked = user_files.read_node(
-        configs, files, (kubernetes,), lenient=lenient, replicas=replicas
+        configs, files, (kubernetes,), lenient=lenient, replicas=replicas, node_name=node_name
     )
     assert settings is not None
     for note in asked.notes:
@@ -156,7 +158,7 @@ def simulate(
     if files or not (state or on_node or remove or restart or later):
         user_files.require_pods(asked, files)
     described = user_files.machine_for(settings.settings, read_machine(machine, kubernetes, assume))
-    node = read_state(state, on_node, kubernetes, lenient=lenient)
+    node = read_state(state, on_node, kubernetes, lenient=lenient, node_name=node_name)
     plugins, unsure = given_devices.as_recorded(
         given_devices.read(devices, described.machine), node.devices
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -200,6 +201,7 @@ def answer(simulation: NodeSimulation, question: Question, machine: str) -> answ
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
         setting=tuple(setting),
         shaped_answers=shaped,
+        limits=tuple(_limits(simulation)),
         what_ifs=tuple(_what_ifs(simulation, question)),
     )
 
@@ -254,6 +256,7 @@ def _report(
         shared=str(stage.node.shared),
         stock=_stock(stage.node, question.machine),
         sections=tuple(sections),
+        remarks=tuple(_remarks(results)),
     )
 
 
@@ -305,6 +308,41 @@ def _has_changed(after: PodResult, before: PodResult) -> bool:
     return held != had or after.refusal is not None
 
 
+def _remarks(results: Sequence[PodResult]) -> Iterator[answers.Remark]:
+    """Yields why containers run in the shared pool, and what is outside an affinity."""
+    shared: Counter[str] = Counter()
+    outside: Counter[str] = Counter()
+    for result in results:
+        pod = result.pod.partition("#")[0]
+        alike: dict[str, list[str]] = {}
+        for container, reason in result.shared.items():
+            alike.setdefault(reason, []).append(container)
+        shared.update(f"{pod}, {_containers(names)}: {why}" for why, names in alike.items())
+        for one in result.outside:
+            what = f"{_RESOURCES.get(one.resource, one.resource)} on {nodes_text(one.nodes)}"
+            outside[f"{pod}, {_containers([one.container])}: {what}"] += 1
+    for title, lines in (("In the shared pool", shared), ("Outside the affinity", outside)):
+        if lines:
+            yield answers.Remark(title, tuple(_with_count(*line) for line in lines.items()))
+
+
+_RESOURCES = {"cpu": "exclusive CPUs"}
+
+
+def _containers(names: Sequence[str]) -> str:
+    return f"container{'' if len(names) == 1 else 's'} {', '.join(names)}"
+
+
+def _with_count(line: str, pods: int) -> str:
+    return line if pods == 1 else f"{line} ({plural(pods, 'pod')})"
+
+
+def _limits(simulation: NodeSimulation) -> Iterator[answers.Remark]:
+    """Yields what is not evaluated."""
+    if simulation.not_evaluated:
+        yield answers.Remark("Not evaluated", tuple(map(str, simulation.not_evaluated)))
+
+
 def _pod_groups(results: Sequence[PodResult]) -> Iterator[tuple[str, list[PodResult]]]:
     """Yields the pods in order; groups replicas that were refused for the same reason."""
 
@@ -327,6 +365,7 @@ def _rows(results: Sequence[PodResult]) -> Iterator[answers.ContainerRow]:
             yield answers.ContainerRow(name, refusal=one.refusal.reason)
         for container, held in (one.containers or {}).items():
             numa = held.affinity.numa
+            outside = [o for o in one.outside if o.container == container]
             yield answers.ContainerRow(
                 pod=name,
                 container=container,
@@ -334,6 +373,7 @@ def _rows(results: Sequence[PodResult]) -> Iterator[answers.ContainerRow]:
                 memory=", ".join(block_text(block, numa) for block in held.memory),
                 devices=", ".join(_devices(held)),
                 alignment="" if numa is None else nodes_text(numa),
+                is_aligned=not outside,
             )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from numaproof.cli.choice import Choice
+from numaproof.cli.choice import Choice, ReleaseChoice
 from numaproof.protocol.events import BASELINE_CHOICES, BaselineChoice
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST, RELEASES
@@ -104,7 +104,7 @@ def all_of(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 def release_choice(*names: str, help: str, **more: Any) -> Callable[[F], F]:  # noqa: A002 - as click
     """Returns an option for a Kubernetes release, named --kubernetes by default."""
     names = names or ("--kubernetes",)
-    return click.option(*names, type=Choice(RELEASES), help=help, **more)
+    return click.option(*names, type=ReleaseChoice(RELEASES), help=help, **more)
 
 
 def level_option(help: str, levels: Sequence[Level] = LEVELS) -> Callable[[F], F]:  # noqa: A002

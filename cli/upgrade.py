@@ -46,6 +46,7 @@ ATTENTION = 1
     metavar="FILE",
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
 )
+@user_files.node_name_option
 @node_devices_option
 @program_option(
     "Kubelet that speaks the protocol (default: the reference). Repeatable: one per release.",
@@ -68,6 +69,7 @@ def upgrade(
     configs: tuple[user_files.UserFile, ...],
     state: Path | None,
     files: tuple[user_files.UserFile, ...],
+    node_name: str,
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
     timeout: float,
@@ -94,13 +96,14 @@ def upgrade(
     from numaproof.cli.upgrade_view import Setting, upgrade_lines
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
+    from numaproof.simulation.evaluation_gaps import summarize
     from numaproof.simulation.state_files import load_files
     from numaproof.simulation.upgrades import UpgradeQuestion
     from numaproof.simulation.upgrades import upgrade as play
     from numaproof.workdir.scratch import scratch_folder
 
     settings, found = user_files.read_node(
-        configs, files, (before, after), lenient=lenient, running=True
+        configs, files, (before, after), lenient=lenient, running=True, node_name=node_name
     )
     if files:
         user_files.require_pods(found, files)
@@ -124,8 +127,11 @@ def upgrade(
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
         answer = play(question, found.pods, folder, kubelet if implementation else None)
-        answer = replace(answer, notes=(*(settings.notes if settings else ()), *described.lines))
-    for note in found.notes:
+        gaps = summarize((pod.name, pod.gaps) for pod in found.pods)
+        of_pods = (*found.notes, *(f"not evaluated: {gap}" for gap in gaps))
+        of_node = (*(settings.notes if settings else ()), *described.lines)
+        answer = replace(answer, notes=(*of_node, *of_pods))
+    for note in of_pods:
         click.echo(note, err=True)
     if as_json:
         click.echo(codec.encode(answer))

@@ -116,6 +116,13 @@ def config_option(
     )
 
 
+node_name_option = click.option(
+    "--node-name",
+    default="",
+    metavar="NAME",
+    help="The node, if the pods are those of several nodes; leaves the others out.",
+)
+
 lenient_option = click.option(
     "--lenient",
     is_flag=True,
@@ -203,10 +210,12 @@ def read_node(
     lenient: bool,
     replicas: int | None = None,
     running: bool = False,
+    node_name: str = "",
 ) -> tuple[ConfigurationFile | None, pods.Reading]:
     """Reads a configuration and pods for kubelets of these releases.
 
-    For the other arguments, see `numaproof.simulation.pods.read`.
+    In a directory, files that are not about Kubernetes are skipped. For the other arguments, see
+    `numaproof.simulation.pods.PodOptions`.
 
     Raises:
         click.UsageError: standard input is named twice.
@@ -216,15 +225,56 @@ def read_node(
     from numaproof.simulation import documents, pods
 
     check_read_once((*configs, *files))
-    texts = ((file.name, file.text()) for file in files)
+    options = pods.PodOptions(releases, replicas, running, node_name, lenient)
     errors: list[DocumentError] = []
     settings = None
     with documents.collect_errors(errors):
-        found = pods.read(texts, replicas, running=running, releases=releases, lenient=lenient)
+        listed = [_pod_files(file) for file in files]
+        manifests = [one for inside, _ in listed for one in inside]
+        optional = {one.name for one in manifests} - {file.name for file in files}
+        found = pods.read(((one.name, one.text()) for one in manifests), options, optional)
+        notes = (*(note for _, others in listed for note in others), *found.notes)
+        found = pods.Reading(found.pods, notes, found.objects)
     with documents.collect_errors(errors):
         settings = read_configuration(configs, releases, lenient=lenient) if configs else None
     documents.refuse(errors)
     return settings, found
+
+
+_MAX_FILES = 1000
+
+
+_MANIFESTS = (".json", ".yaml", ".yml")
+_MAX_NAMES = 3
+
+
+def _pod_files(file: UserFile) -> tuple[list[UserFile], tuple[str, ...]]:
+    """Returns the YAML and JSON files below a directory, or the file itself, and notes.
+
+    Files and directories whose names start with a dot are left out.
+
+    Raises:
+        DocumentError: the directory has no such file, or too many.
+    """
+    from numaproof.inputs.documents import DocumentError
+    from numaproof.inputs.plurals import plural
+
+    folder = Path(file.name)
+    if file.name == STDIN or not folder.is_dir():
+        return [file], ()
+    inside = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    shown = [path for path in inside if not any(part.startswith(".") for part in path.parts)]
+    manifests = [path for path in shown if path.suffix in _MANIFESTS]
+    others = [str(path) for path in shown if path.suffix not in _MANIFESTS]
+    if len(manifests) > _MAX_FILES:
+        message = f"more than {_MAX_FILES:,} files in the directory"
+        raise DocumentError(file.name, 0, "", message, "name a smaller directory")
+    if not manifests:
+        fix = "expected *.yaml, *.yml or *.json"
+        raise DocumentError(file.name, 0, "", "no manifests in the directory", fix)
+    names = ", ".join(others[:_MAX_NAMES]) + (", ..." if others[_MAX_NAMES:] else "")
+    note = f"{file.name}: skipped {plural(len(others), 'other file')}: {names}"
+    return [UserFile(str(folder / path)) for path in manifests], (note,) if others else ()
 
 
 def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
@@ -251,7 +301,8 @@ def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:
         raise click.UsageError("no manifests of pods; name a file, or - for standard input")
     if not reading.pods:
         named = ", ".join(file.name for file in files)
-        raise click.UsageError(f"{named}: no pods; expected manifests of Pods or workloads")
+        why = "see above" if reading.notes else "expected manifests of Pods or workloads"
+        raise click.UsageError(f"{named}: no pods to admit; {why}")
 
 
 @contextmanager

@@ -38,7 +38,10 @@ SIGNS: dict[Mark, str] = {"good": "✓", "fair": "~", "bad": "✗"}
 
 @dataclass(frozen=True, slots=True)
 class ContainerRow:
-    """An admitted container or, with `refusal`, a refused pod."""
+    """An admitted container or, with `refusal`, a refused pod.
+
+    `is_aligned` is false if some of the container's resources are outside its affinity.
+    """
 
     pod: str
     container: str = ""
@@ -47,6 +50,7 @@ class ContainerRow:
     devices: str = ""
     alignment: str = ""
     refusal: str = ""
+    is_aligned: bool = True
 
 
 HEADS = {
@@ -128,6 +132,14 @@ class ShapedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """A titled list of short texts."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """Lines about one subject; leading spaces are kept."""
 
@@ -140,6 +152,7 @@ class Section:
 class AnswerReport:
     """The whole answer; `setting` describes the node as name-value pairs.
 
+    `remarks` are about the table of containers, `limits` about what the answer leaves out.
     `sections` are about the node; `what_ifs` are the answers after further steps.
     """
 
@@ -153,6 +166,8 @@ class AnswerReport:
     shared: str = ""
     stock: Stock = NOTHING
     shaped_answers: tuple[ShapedAnswer, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    limits: tuple[Remark, ...] = ()
     sections: tuple[Section, ...] = ()
     what_ifs: tuple[AnswerReport, ...] = ()
 
@@ -184,6 +199,7 @@ def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
     yield Group(head, Text(setting, "dim")) if setting else head
     if answer.rows:
         yield _table(answer.rows)
+    yield from map(_remark, answer.remarks)
     yield drawn_text(answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width)
     for section in answer.sections:
         yield _block(section.mark, section.title, map(_section_line, section.lines))
@@ -191,8 +207,14 @@ def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
         yield _block("good" if story.good else "bad", story.pod, _story(story))
     for shaped in answer.shaped_answers:
         yield _block("fair", shaped.subject, _shaped_answer_lines(shaped))
+    yield from map(_remark, answer.limits)
     for what_if in answer.what_ifs:
         yield from parts(what_if, width)
+
+
+def _remark(remark: Remark) -> Group:
+    lines = (Padding(Text(whole_line(line)), (0, 0, 0, 2)) for line in remark.lines)
+    return Group(Text(remark.title, "bold"), *lines)
 
 
 def _table(rows: tuple[ContainerRow, ...]) -> Table:
@@ -203,7 +225,7 @@ def _table(rows: tuple[ContainerRow, ...]) -> Table:
         least = max(map(len, HEADS[key].split()))
         table.add_column(HEADS[key], overflow="fold", no_wrap=key == "pod", min_width=least)
     for row in rows:
-        mark: Mark = "bad" if row.refusal else "good"
+        mark: Mark = "bad" if row.refusal else "good" if row.is_aligned else "fair"
         cells = {key: whole_line(getattr(row, key)) for key in keys}
         if row.refusal:
             # The reason is long and part of the explanation.

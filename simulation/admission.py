@@ -17,8 +17,10 @@ from numaproof.reference.config import flags
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import defects, requests
 from numaproof.simulation.defects import NamedDefect
+from numaproof.simulation.evaluation_gaps import EvaluationGap
 from numaproof.simulation.explaining import Explanation, Scheduling, explain, snapshot
 from numaproof.simulation.node_state import NodeState
+from numaproof.simulation.placement import OutsideAffinity, outside_affinity, why_shared
 from numaproof.simulation.removals import Removals
 from numaproof.simulation.state_files import for_reference, write_files
 
@@ -180,7 +182,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
-    that a critical pod evicts. `removals` are the pods that would have to go, if requested.
+    that a critical pod evicts. `shared` explains, by container, why containers that request CPUs
+    have none of their own. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -188,6 +191,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     refusal: messages.AdmissionRefused | None = None
     explanation: Explanation | None = None
     preempted: tuple[str, ...] = ()
+    shared: dict[str, str] = {}
+    outside: tuple[OutsideAffinity, ...] = ()
     removals: Removals | None = None
 
 
@@ -353,7 +358,15 @@ def admit(
         if why and preempted:
             summary = f"evicts {', '.join(preempted)}: {why.summary}"
             why = msgspec.structs.replace(why, summary=summary)
-        return PodResult(described_pod.name, answer.containers, None, why, preempted)
+        return PodResult(
+            described_pod.name,
+            answer.containers,
+            None,
+            why,
+            preempted,
+            why_shared(node.setup, pod, answer.containers),
+            outside_affinity(node, answer.containers),
+        )
     if any(_is_replica(described_pod.name, one) and one.refusal == refusal for one in last):
         # The node has not changed since that refusal.
         return PodResult(described_pod.name, refusal=refusal, explanation=last[0].explanation)
@@ -579,7 +592,9 @@ class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
     Attributes:
         warnings: one for each answer affected by named defects of the kubelet.
         notes: one sentence for each part of the files that was ignored or skipped.
+        not_evaluated: what the pods ask for that could change an answer but is not evaluated.
     """
 
     warnings: tuple[DefectWarning, ...] = ()
     notes: tuple[str, ...] = ()
+    not_evaluated: tuple[EvaluationGap, ...] = ()

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.inputs.documents import value_at
-from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.pods_on_node import node_names, pods_on_node
 from numaproof.simulation.requests import nodes_text, size
 from numaproof.simulation.state_files import CPU, DEVICES, MEMORY, Files, entries
 
@@ -70,26 +68,9 @@ class NodeState(msgspec.Struct, frozen=True):
         return {one.uid: one.pod.name for one in self.pods}
 
 
-class SeveralNodesError(ValueError):
-    """The pods of a listing run on several nodes; the message names them."""
-
-
-def running_pods(reading: Reading) -> tuple[tuple[RunningPod, ...], tuple[str, ...]]:
-    """Returns the pods of a listing that hold resources on the node, oldest first, and notes.
-
-    Raises:
-        SeveralNodesError: the pods run on several nodes.
-    """
-    nodes = node_names(reading.objects)
-    if len(nodes) > 1:
-        count = plural(len(nodes), "node")
-        raise SeveralNodesError(
-            f"the pods are on {count}, such as {nodes[0]} and {nodes[1]}; list those of one node:"
-            " kubectl get pods -A --field-selector spec.nodeName=NODE -o yaml"
-        )
-    found = pods_on_node(reading.objects)
-    pods = tuple(_running(reading.pods[at], reading.objects[at]) for at in found.holders)
-    return pods, tuple(found.lines())
+def running_pods(reading: Reading) -> tuple[RunningPod, ...]:
+    """Returns the pods of a listing as they run on the node, oldest first."""
+    return tuple(map(_running, reading.pods, reading.objects))
 
 
 def _running(pod: DescribedPod, listing: Mapping[str, Any]) -> RunningPod:

@@ -21,6 +21,13 @@ Manifest = Mapping[str, Any]
 
 Reason = Literal["ended", "on another node", "not scheduled"]
 
+_VERBS: Mapping[Reason, tuple[str, str]] = {
+    "ended": ("has ended", "have ended"),
+    "on another node": ("is on another node", "are on another node"),
+    "not scheduled": ("is not scheduled", "are not scheduled"),
+}
+"""The singular and plural for each reason."""
+
 _ENDED = ("Succeeded", "Failed")
 _HASH = "kubernetes.io/config.hash"
 _MAX_NAMES = 3
@@ -46,29 +53,28 @@ class PodsOnNode(NamedTuple):
     """The pods that hold resources on a node, and the others.
 
     Attributes:
-        holders: the indices of the pods that hold resources, in order.
+        on_node: the positions of the pods that hold resources, in order.
         left_out: the other pods, in order.
-        terminating: the names of the pods in `holders` that are being deleted.
+        terminating: the names of the pods in `on_node` that are being deleted.
     """
 
-    holders: tuple[int, ...]
+    on_node: tuple[int, ...]
     left_out: tuple[LeftOutPod, ...]
     terminating: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
         """Yields a line for each reason, and one for the pods that are being deleted."""
 
-        def order(pod: LeftOutPod) -> tuple[str, str]:
+        def order(pod: LeftOutPod) -> tuple[Reason, str]:
             return pod.reason, pod.detail
 
         for (reason, detail), group in groupby(sorted(self.left_out, key=order), order):
             pods = [pod.name for pod in group]
-            why = f"{reason} ({detail})" if detail else reason
-            yield f"left out {plural(len(pods), 'pod')} {why}: {_names(pods)}"
+            verb = _VERBS[reason][len(pods) > 1] + (f" ({detail})" if detail else "")
+            yield f"left out: {plural(len(pods), 'pod')} {verb}: {_names(pods)}"
         if self.terminating:
-            count = plural(len(self.terminating), "pod")
-            names = _names(self.terminating)
-            yield f"{count} being deleted, counted until the containers end: {names}"
+            count, names = plural(len(self.terminating), "pod"), _names(self.terminating)
+            yield f"counted until the containers end: {count} with deletionTimestamp: {names}"
 
 
 def pods_on_node(pods: Iterable[Manifest], node_name: str = "") -> PodsOnNode:
@@ -81,17 +87,17 @@ def pods_on_node(pods: Iterable[Manifest], node_name: str = "") -> PodsOnNode:
     """
     pods = list(pods)
     has_node = bool(node_name or node_names(pods))
-    held, terminating = [], []
+    on_node, terminating = [], []
     left_out = []
     for position, pod in enumerate(pods):
         why = _why_left_out(pod, node_name, has_node=has_node)
         if why:
             left_out.append(LeftOutPod(position, _name(pod), *why))
             continue
-        held.append(position)
+        on_node.append(position)
         if value_at(pod, ("metadata", "deletionTimestamp")):
             terminating.append(_name(pod))
-    return PodsOnNode(tuple(held), tuple(left_out), tuple(terminating))
+    return PodsOnNode(tuple(on_node), tuple(left_out), tuple(terminating))
 
 
 def _why_left_out(pod: Manifest, node_name: str, *, has_node: bool) -> tuple[Reason, str] | None:

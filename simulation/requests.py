@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.sets import NUMASet
@@ -13,7 +13,7 @@ from numaproof.reference.memory import requests
 from numaproof.reference.pods import containers, quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.node import NodeSetup
@@ -139,8 +139,32 @@ def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) ->
 
 def _not_served(pod: Pod) -> str | None:
     if pod.qos != "Guaranteed":
-        return f"the pod is {pod.qos}, not Guaranteed"
+        return f"the pod is {pod.qos}, not Guaranteed: {_why_not_guaranteed(pod)}"
     return "the pod has pod-level resources" if pod.shared_pool else None
+
+
+_NAMES = (("cpu", "CPU"), ("memory", "memory"))
+"""The resources that decide the QoS class."""
+
+
+def _why_not_guaranteed(pod: Pod) -> str:
+    """Names what keeps a pod from being Guaranteed."""
+    if pod.requests or pod.limits:
+        return _unequal("the pod", pod.requests, pod.limits)
+    unequal = (_unequal(f"container {c.name}", c.requests, c.limits) for c in pod.containers)
+    return next(filter(None, unequal), "")
+
+
+def _unequal(who: str, requests: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
+    """Describes the first difference between requests and limits; empty if there is none."""
+    missing = [name for resource, name in _NAMES if not quantity.parse(limits.get(resource, 0))]
+    if missing:
+        return f"{who} has no {' or '.join(missing)} limit"
+    for resource, name in _NAMES:
+        asked, limit = requests.get(resource, 0), limits[resource]
+        if quantity.parse(asked) != quantity.parse(limit):
+            return f"{who} requests {asked} {name}, but its limit is {limit}"
+    return ""
 
 
 def _devices(state: DeviceState, resource: str, container: PodContainer) -> int:

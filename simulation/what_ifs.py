@@ -26,6 +26,7 @@ from numaproof.simulation.admission import (
     view,
     warnings,
 )
+from numaproof.simulation.evaluation_gaps import summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
 from numaproof.simulation.node_state import RunningPod, StateDifference, differences
@@ -181,7 +182,9 @@ def simulate(
     if not question.follows_docs:
         told = warnings(question, pods, found, others, explain_pods=wishes.explain_pods)
         found = msgspec.structs.replace(found, warnings=told)
-    return found
+    arriving = (*pods, *(pod for action in actions for pod in action.pods))
+    gaps = summarize((pod.name, pod.gaps) for pod in arriving)
+    return msgspec.structs.replace(found, not_evaluated=gaps)
 
 
 class _Player:

@@ -81,7 +81,7 @@ def test_an_upgrade_keeps_the_recorded_devices(tmp_path: Path) -> None:
     write_state(
         tmp_path / "state", Question(machine, config, "1.35", devices=plugins), [first, second]
     )
-    read = pods.read([("pods.json", listing([second]))], running=True)
+    read = pods.read([("pods.json", listing([second]))], pods.PodOptions(running=True))
     files = state_files.load_files(tmp_path / "state")
     question = UpgradeQuestion(machine, config, "1.35", "1.36", plugins, files)
     scratch = tmp_path / "scratch"

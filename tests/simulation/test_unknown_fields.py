@@ -74,7 +74,7 @@ def read(title: str, text: str) -> None:
         found = configuration(text)
         documents.refuse((*found.unknown, *found.type_errors))
     else:
-        pods.read([("file", text)], releases=RELEASE)
+        pods.read([("file", text)], pods.PodOptions(RELEASE))
 
 
 @pytest.mark.parametrize("title", DOCUMENTS)
@@ -119,8 +119,9 @@ def test_every_field_of_every_type_is_known() -> None:
 
 def test_further_documents_are_not_checked_beyond_a_limit() -> None:
     for text in ("kind: Podd\n---\n", "a: [\n---\n"):
+        files = [("one", text * 90), ("two", text * 90), ("three", "")]
         with pytest.raises(DocumentErrors) as raised:
-            pods.read([("one", text * 90), ("two", text * 90), ("three", "")], releases=RELEASE)
+            pods.read(files, pods.PodOptions(RELEASE))
         assert len(raised.value.errors) == MAX_PROBLEMS
         assert str(raised.value).count("\n") == MAX_PROBLEMS - 1
 

@@ -13,7 +13,7 @@ from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.simulation import device_checkpoint, devices, pods, state_files
 from numaproof.simulation.admission import Question
-from numaproof.simulation.node_state import NodeState, SeveralNodesError, running_pods
+from numaproof.simulation.node_state import NodeState, running_pods
 from numaproof.simulation.shared_pool import SharedPool
 from numaproof.simulation.what_ifs import (
     Action,
@@ -52,8 +52,8 @@ def question(*device_flags: str) -> Question:
 
 def state_of(folder: Path, on_node: Sequence[dict[str, Any]]) -> NodeState:
     """Reads the state in a folder, with these pods on the node."""
-    read = pods.read([("on-node.json", listing(on_node))], running=True)
-    return NodeState(state_files.load_files(folder), running_pods(read)[0], str(folder))
+    read = pods.read([("on-node.json", listing(on_node))], pods.PodOptions(running=True))
+    return NodeState(state_files.load_files(folder), running_pods(read), str(folder))
 
 
 @pytest.fixture
@@ -204,20 +204,13 @@ def test_pods_are_found_by_the_end_of_their_name() -> None:
         find_pods("wep", names)
 
 
-def test_pods_of_several_nodes_are_refused() -> None:
-    elsewhere = {**DB, "spec": {**DB["spec"], "nodeName": "n2"}}
-    read = pods.read([("on-node.json", listing((CACHE, elsewhere)))], running=True)
-    with pytest.raises(SeveralNodesError, match="2 nodes, such as n1 and n2"):
-        running_pods(read)
-
-
 def test_ended_containers_do_not_run() -> None:
     init = [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}]
     spec = {**DB["spec"], "initContainers": init}
     ended = {"name": "main", "state": {"terminated": {"exitCode": 0}}}
     listed = {**DB, "spec": spec, "status": {"phase": "Running", "containerStatuses": [ended]}}
-    read = pods.read([("on-node.json", listing((listed,)))], running=True)
-    ((pod,), _) = running_pods(read)
+    read = pods.read([("on-node.json", listing((listed,)))], pods.PodOptions(running=True))
+    (pod,) = running_pods(read)
     assert pod.running == ("proxy",)
 
 

@@ -1,0 +1,306 @@
+"""The kinds of objects that describe pods: where their pod templates are, and how many pods.
+
+They are the workloads of Kubernetes and common custom resources, as their API references describe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.simulation import composed_pods
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.simulation.composed_pods import Compose
+
+
+class Count(NamedTuple):
+    """A factor of a number of pods: the smallest value at some paths.
+
+    Attributes:
+        paths: the paths, as in `Template`.
+        default: the factor if there is no value.
+        less: a number to subtract.
+    """
+
+    paths: tuple[str, ...]
+    default: int = 1
+    less: int = 0
+
+
+class Template(NamedTuple):
+    """A place of pod templates, or of whole objects, in a kind.
+
+    Attributes:
+        path: the fields that lead there; ``[]`` is every item of a list, ``{}`` every value of a
+            mapping. A ``|`` separates alternatives for a field: the first that is set counts.
+        counts: the number of pods is the product of these factors. Their paths begin like `path`.
+        role: a name for the pods of this template, or the path of one. By default, the field
+            ``name`` of the list's item, or the key of the mapping.
+        compose: makes the pod's specification from a value that is not a pod template.
+        is_assumed: whether a controller decides how many pods there are.
+        note: how the pod is made, for the user.
+        absent: why an object of the kind can have no pods.
+    """
+
+    path: str
+    counts: tuple[Count, ...] = ()
+    role: str = ""
+    compose: Compose | None = None
+    is_assumed: bool = False
+    note: str = ""
+    absent: str = ""
+
+
+def _replicas(path: str = "spec.replicas", default: int = 1) -> tuple[Count, ...]:
+    return (Count((path,), default),)
+
+
+def _parallelism(job: str = "spec") -> tuple[Count, ...]:
+    return (Count((f"{job}.parallelism", f"{job}.completions")),)
+
+
+def _kubeflow(name: str) -> tuple[Template, ...]:
+    path = f"spec.{name}ReplicaSpecs{{}}"
+    return (Template(f"{path}.template", _replicas(f"{path}.replicas")),)
+
+
+def _ray(cluster: str, *more: Template) -> tuple[Template, ...]:
+    group = f"{cluster}.workerGroupSpecs[]"
+    counts = (*_replicas(f"{group}.replicas", 0), *_replicas(f"{group}.numOfHosts"))
+    return (
+        Template(f"{cluster}.headGroupSpec.template", role="head"),
+        Template(f"{group}.template", counts, f"{group}.groupName"),
+        *more,
+    )
+
+
+def _leader_workers(path: str, *outer: Count) -> tuple[Template, ...]:
+    size = f"{path}.size"
+    leaders, workers = f"{path}.leaderTemplate|workerTemplate", f"{path}.workerTemplate"
+    return (
+        Template(leaders, outer, "leader"),
+        Template(workers, (*outer, Count((size,), less=1)), "worker"),
+    )
+
+
+def _replicated_jobs(path: str) -> tuple[Template, ...]:
+    job = f"{path}.replicatedJobs[]"
+    counts = (*_replicas(f"{job}.replicas"), *_parallelism(f"{job}.template.spec"))
+    return (Template(f"{job}.template.spec.template", counts),)
+
+
+def _volcano(path: str) -> tuple[Template, ...]:
+    return (Template(f"{path}.tasks[].template", _replicas(f"{path}.tasks[].replicas", 0)),)
+
+
+def _dask(path: str) -> tuple[Template, ...]:
+    workers, compose = _replicas(f"{path}.worker.replicas", 3), composed_pods.pod_spec
+    return (
+        Template(f"{path}.scheduler", role="scheduler", compose=compose),
+        Template(f"{path}.worker", workers, "worker", compose),
+    )
+
+
+def _argo(path: str) -> tuple[Template, ...]:
+    compose, note = composed_pods.argo_template, "the containers init and wait are added"
+    absent = "none of its templates has a container"
+    path = f"{path}.templates[]"
+    return (Template(path, compose=compose, is_assumed=True, note=note, absent=absent),)
+
+
+def _spark(path: str) -> tuple[Template, ...]:
+    compose, note = composed_pods.spark_pod, "its CPUs and memory are those that Spark requests"
+    instances = _replicas(f"{path}.executor.instances")
+    return (
+        Template(f"{path}.driver", role="driver", compose=compose, note=note),
+        Template(f"{path}.executor", instances, "executor", compose, note=note),
+    )
+
+
+def _flink(name: str, role: str, *, is_assumed: bool) -> Template:
+    counts, note = _replicas(f"spec.{name}.replicas"), "its limits equal its resources"
+    return Template(f"spec.{name}", counts, role, composed_pods.flink_pod, is_assumed, note)
+
+
+def _knative(path: str) -> tuple[Template, ...]:
+    note = "the container queue-proxy is added"
+    return (Template(path, compose=composed_pods.knative_pod, is_assumed=True, note=note),)
+
+
+def _kserve(component: str) -> Template:
+    counts = _replicas(f"spec.{component}.minReplicas")
+    compose = composed_pods.kserve_component
+    note = "containers that KServe adds are not known"
+    absent = "its containers are those of its serving runtime"
+    return Template(
+        f"spec.{component}", counts, component, compose, is_assumed=True, note=note, absent=absent
+    )
+
+
+def _virtual_machine(path: str, counts: tuple[Count, ...] = ()) -> tuple[Template, ...]:
+    note = "KubeVirt's default overhead is assumed; only the container compute is read"
+    absent = "its memory is not in it; instance types are not read"
+    compose = composed_pods.virtual_machine
+    return (Template(path, counts, compose=compose, note=note, absent=absent),)
+
+
+_POD_TEMPLATE = (Template("spec.template"),)
+_SCALED = (Template("spec.template", _replicas()),)
+_JOB = (Template("spec.template", _parallelism()),)
+_CRON_JOB = (Template("spec.jobTemplate.spec.template", _parallelism("spec.jobTemplate.spec")),)
+_RUNTIME = _replicated_jobs("spec.template.spec")
+_UNITED = "statefulSetTemplate|advancedStatefulSetTemplate|cloneSetTemplate|deploymentTemplate"
+
+KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
+    ("", "Pod"): (Template(""),),
+    ("", "PodTemplate"): (Template("template"),),
+    ("", "ReplicationController"): _SCALED,
+    ("apps", "DaemonSet"): _POD_TEMPLATE,
+    **{("apps", kind): _SCALED for kind in ("Deployment", "ReplicaSet", "StatefulSet")},
+    ("batch", "Job"): _JOB,
+    ("batch", "CronJob"): _CRON_JOB,
+    # sigs.k8s.io
+    ("jobset.x-k8s.io", "JobSet"): _replicated_jobs("spec"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _leader_workers(
+        "spec.leaderWorkerTemplate", *_replicas()
+    ),
+    ("kueue.x-k8s.io", "Workload"): (
+        Template("spec.podSets[].template", _replicas("spec.podSets[].count")),
+    ),
+    ("workloads.x-k8s.io", "RoleBasedGroup"): (
+        Template("spec.roles[].template", _replicas("spec.roles[].replicas")),
+        Template("spec.roles[].standalonePattern.template", _replicas("spec.roles[].replicas")),
+        Template(
+            "spec.roles[].leaderWorkerPattern.template",
+            (
+                *_replicas("spec.roles[].replicas"),
+                *_replicas("spec.roles[].leaderWorkerPattern.size"),
+            ),
+        ),
+    ),
+    ("agents.x-k8s.io", "Sandbox"): (Template("spec.podTemplate"),),
+    # Batch and machine learning
+    ("batch.volcano.sh", "Job"): _volcano("spec"),
+    ("batch.volcano.sh", "CronJob"): _volcano("spec.jobTemplate.spec"),
+    ("flow.volcano.sh", "JobTemplate"): _volcano("spec"),
+    ("kubeflow.org", "PyTorchJob"): _kubeflow("pytorch"),
+    ("kubeflow.org", "TFJob"): _kubeflow("tf"),
+    ("kubeflow.org", "MPIJob"): _kubeflow("mpi"),
+    ("kubeflow.org", "XGBoostJob"): _kubeflow("xgb"),
+    ("kubeflow.org", "PaddleJob"): _kubeflow("paddle"),
+    ("kubeflow.org", "JAXJob"): _kubeflow("jax"),
+    ("kubeflow.org", "Notebook"): _POD_TEMPLATE,
+    ("kubeflow.org", "Experiment"): (
+        Template("spec.trialTemplate.trialSpec", _replicas("spec.parallelTrialCount", 3)),
+    ),
+    ("trainer.kubeflow.org", "TrainingRuntime"): _RUNTIME,
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"): _RUNTIME,
+    ("workload.codeflare.dev", "AppWrapper"): (Template("spec.components[].template"),),
+    ("ray.io", "RayCluster"): _ray("spec"),
+    ("ray.io", "RayJob"): _ray(
+        "spec.rayClusterSpec", Template("spec.submitterPodTemplate", role="submitter")
+    ),
+    ("ray.io", "RayService"): _ray("spec.rayClusterConfig"),
+    ("ray.io", "RayCronJob"): _ray("spec.jobTemplate.rayClusterSpec"),
+    ("sparkoperator.k8s.io", "SparkApplication"): _spark("spec"),
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): _spark("spec.template"),
+    ("kubernetes.dask.org", "DaskCluster"): _dask("spec"),
+    ("kubernetes.dask.org", "DaskWorkerGroup"): (
+        Template(
+            "spec.worker", _replicas("spec.worker.replicas", 3), compose=composed_pods.pod_spec
+        ),
+    ),
+    ("kubernetes.dask.org", "DaskJob"): (
+        Template("spec.job", role="job", compose=composed_pods.pod_spec),
+        *_dask("spec.cluster.spec"),
+    ),
+    ("flink.apache.org", "FlinkDeployment"): (
+        _flink("jobManager", "job-manager", is_assumed=False),
+        _flink("taskManager", "task-manager", is_assumed=True),
+    ),
+    ("argoproj.io", "Workflow"): _argo("spec"),
+    ("argoproj.io", "WorkflowTemplate"): _argo("spec"),
+    ("argoproj.io", "ClusterWorkflowTemplate"): _argo("spec"),
+    ("argoproj.io", "CronWorkflow"): _argo("spec.workflowSpec"),
+    # Services
+    ("argoproj.io", "Rollout"): _SCALED,
+    ("serving.knative.dev", "Service"): _knative("spec.template"),
+    ("serving.knative.dev", "Configuration"): _knative("spec.template"),
+    ("serving.knative.dev", "Revision"): _knative(""),
+    ("serving.kserve.io", "InferenceService"): (
+        _kserve("predictor"),
+        _kserve("transformer"),
+        _kserve("explainer"),
+    ),
+    ("orchestration.aibrix.ai", "StormService"): (
+        Template(
+            "spec.template.spec.roles[].template",
+            (*_replicas(), *_replicas("spec.template.spec.roles[].replicas")),
+        ),
+    ),
+    ("keda.sh", "ScaledJob"): (
+        Template("spec.jobTargetRef.template", _parallelism("spec.jobTargetRef")),
+    ),
+    ("apps.openshift.io", "DeploymentConfig"): _SCALED,
+    **{("apps.kruise.io", kind): _SCALED for kind in ("CloneSet", "StatefulSet")},
+    ("apps.kruise.io", "DaemonSet"): _POD_TEMPLATE,
+    ("apps.kruise.io", "BroadcastJob"): _POD_TEMPLATE,
+    ("apps.kruise.io", "AdvancedCronJob"): (
+        Template(
+            "spec.template.jobTemplate.spec.template",
+            _parallelism("spec.template.jobTemplate.spec"),
+            "job",
+        ),
+        Template("spec.template.broadcastJobTemplate.spec.template", role="job"),
+    ),
+    ("apps.kruise.io", "UnitedDeployment"): (
+        Template(f"spec.template.{_UNITED}.spec.template", _replicas()),
+    ),
+    ("grove.io", "PodCliqueSet"): (
+        Template(
+            "spec.template.cliques[].spec.podSpec",
+            (*_replicas(), *_replicas("spec.template.cliques[].spec.replicas")),
+            compose=composed_pods.pod_spec,
+        ),
+    ),
+    ("slinky.slurm.net", "NodeSet"): _SCALED,
+    ("agones.dev", "GameServer"): _POD_TEMPLATE,
+    ("agones.dev", "Fleet"): (Template("spec.template.spec.template", _replicas()),),
+    # Virtual machines
+    ("kubevirt.io", "VirtualMachine"): _virtual_machine("spec.template"),
+    ("kubevirt.io", "VirtualMachineInstance"): _virtual_machine(""),
+    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _virtual_machine(
+        "spec.template", _replicas()
+    ),
+    ("pool.kubevirt.io", "VirtualMachinePool"): _virtual_machine(
+        "spec.virtualMachineTemplate.spec.template", _replicas()
+    ),
+}
+"""The kinds that have pod templates, by API group. All kinds without a dot in the group are v1."""
+
+CORE_GROUPS = ("", "apps", "autoscaling", "batch", "extensions", "policy")
+"""The API groups of Kubernetes that have no dot."""
+
+FORMER_GROUP = "extensions"
+"""The former group of the workloads in ``apps`` (Kubernetes, "Deprecated API Migration Guide")."""
+
+_SIDECARS = "its containers are added to other pods, not to these"
+REASONS: Mapping[tuple[str, str], str] = {
+    ("", "LimitRange"): "its defaults are not added to pods",
+    ("trainer.kubeflow.org", "TrainJob"): "its pods are described by its runtime",
+    ("apps.kruise.io", "SidecarSet"): _SIDECARS,
+    ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): _SIDECARS,
+    ("serving.kserve.io", "ServingRuntime"): "it describes pods only together with a service",
+    ("serving.kserve.io", "ClusterServingRuntime"): (
+        "it describes pods only together with a service"
+    ),
+    ("tekton.dev", ""): "its pods are made from steps, which are not read",
+    (
+        "monitoring.coreos.com",
+        "",
+    ): "its containers are patches for an operator's, which are unknown",
+    ("kyverno.io", ""): "a policy",
+}
+"""Why no pods are read from some kinds or groups, though they concern pods."""

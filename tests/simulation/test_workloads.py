@@ -1,0 +1,167 @@
+"""Pods are found in workloads and custom resources, in the right number."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numaproof.inputs.documents import DocumentError, load
+from numaproof.simulation.pods import PodOptions, Reading, read
+
+CASES = load(Path(__file__).with_name("workloads.yaml"), aliases=True).data
+
+
+def title(case: dict[str, Any]) -> str:
+    thing = case["object"]
+    return f"{thing['apiVersion']}-{thing['kind']}-{next(iter(thing['metadata'].values()))}"
+
+
+def reading(thing: dict[str, Any], **options: Any) -> Reading:
+    return read([("file", json.dumps(thing, indent=1))], PodOptions(**options))
+
+
+@pytest.mark.parametrize("case", CASES, ids=title)
+def test_a_workload_has_its_pods(case: dict[str, Any]) -> None:
+    found = reading(case["object"])
+    names = Counter(pod.name.partition("#")[0] for pod in found.pods)
+    assert names == {name: number for name, number in case["pods"].items() if number}
+    notes = "\n".join(found.notes)
+    assert case.get("note", "") in notes
+    if "amounts" in case:
+        assert cpus(found) == case["amounts"]
+
+
+def cpus(found: Reading) -> dict[str, list[Any]]:
+    """The requests and limits of the first pod's containers."""
+    spec = found.pods[0].manifest["spec"]
+    containers = [*spec.get("initContainers", ()), *spec["containers"]]
+    return {
+        one["name"]: [one["resources"][kind].get("cpu") for kind in ("requests", "limits")]
+        for one in containers
+    }
+
+
+def test_replicas_replace_numbers_that_can_vary() -> None:
+    thing = next(one["object"] for one in CASES if "RayCluster/default/ray/head" in one["pods"])
+    names = Counter(pod.name.partition("#")[0] for pod in reading(thing, replicas=1).pods)
+    assert names == {f"RayCluster/default/ray/{role}": 1 for role in ("head", "gpu", "cpu")}
+
+
+def test_memory_of_a_virtual_machine_includes_the_overhead() -> None:
+    thing = next(one["object"] for one in CASES if "VirtualMachine/default/pinned" in one["pods"])
+    (container,) = reading(thing).pods[0].manifest["spec"]["containers"]
+    mib = 1 << 20
+    overhead = (220 + 8 * 1024 // 512 + 8 * (8 + 1) + 32 + 1024) * mib
+    assert container["resources"]["limits"] == {
+        "cpu": 9,
+        "memory": overhead,
+        "hugepages-1Gi": 8 << 30,
+        "vendor.example/gpu": 1,
+    }
+
+
+def test_memory_of_spark_includes_the_overhead() -> None:
+    thing = next(
+        one["object"] for one in CASES if "SparkApplication/default/pi/driver" in one["pods"]
+    )
+    driver, executor, *_ = reading(thing).pods
+    memory = [
+        pod.manifest["spec"]["containers"][0]["resources"]["limits"]["memory"]
+        for pod in (driver, executor)
+    ]
+    assert memory == ["896Mi", f"{8192 + 819}Mi"]
+
+
+CONTAINERS = {"containers": [{"name": "c"}]}
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"kind": "JobSet", "spec": {"replicatedJobs": {}}}, "spec.replicatedJobs", "must be a list"),
+    (
+        {"kind": "JobSet", "spec": {"replicatedJobs": [5]}},
+        "spec.replicatedJobs[0]",
+        "must be a mapping",
+    ),
+    ({"kind": "JobSet", "spec": []}, "spec", "must be a mapping"),
+    (
+        {"kind": "JobSet", "spec": {"replicatedJobs": [{"template": {"spec": {"template": 1}}}]}},
+        "spec.replicatedJobs[0].template.spec.template",
+        "must be a mapping",
+    ),
+    (
+        {
+            "kind": "JobSet",
+            "spec": {
+                "replicatedJobs": [
+                    {"replicas": -1, "template": {"spec": {"template": {"spec": CONTAINERS}}}}
+                ]
+            },
+        },
+        "spec.replicatedJobs[0].replicas",
+        "invalid number -1",
+    ),
+    (
+        {
+            "kind": "JobSet",
+            "spec": {
+                "replicatedJobs": [
+                    {"template": {"spec": {"template": {"spec": {**CONTAINERS, "hostnme": "x"}}}}}
+                ]
+            },
+        },
+        "spec.replicatedJobs[0].template.spec.template.spec.hostnme",
+        "unknown field",
+    ),
+]
+
+
+@pytest.mark.parametrize(("thing", "field", "message"), WRONG, ids=[one[1] for one in WRONG])
+def test_a_wrong_shape_is_one_error(thing: dict[str, Any], field: str, message: str) -> None:
+    whole = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "metadata": {"name": "a"}, **thing}
+    with pytest.raises(DocumentError) as raised:
+        reading(whole)
+    assert (raised.value.field, raised.value.message) == (field, message)
+    assert raised.value.line
+
+
+@pytest.mark.parametrize("case", CASES, ids=title)
+@pytest.mark.parametrize("value", [5, [], [5], {"a": 5}])
+def test_no_shape_is_a_traceback(case: dict[str, Any], value: Any) -> None:
+    for wrong in variants(case["object"], value):
+        try:
+            reading(wrong)
+        except ValueError as error:
+            assert "file" in str(error)  # noqa: PT017 - a document error is one of two
+
+
+def variants(thing: Any, value: Any) -> list[Any]:
+    """Returns the object with one of its values replaced, for each of them."""
+    found: list[Any] = []
+    items = thing.items() if isinstance(thing, dict) else enumerate(thing)
+    for key, inner in items:
+        changed = [value, *(variants(inner, value) if isinstance(inner, dict | list) else ())]
+        for one in changed:
+            copy = dict(thing) if isinstance(thing, dict) else list(thing)
+            copy[key] = one
+            found.append(copy)
+    return found
+
+
+def test_a_slip_in_a_custom_kind_or_group_is_named() -> None:
+    for version, kind, fix in (
+        ("jobset.x-k8s.io/v1alpha2", "JobSett", "did you mean JobSet?"),
+        ("jobset.x-k8s.oi/v1alpha2", "JobSet", "did you mean jobset.x-k8s.io?"),
+    ):
+        with pytest.raises(DocumentError) as raised:
+            reading({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}})
+        assert raised.value.fix == fix
+
+
+def test_a_typed_list_of_custom_resources_is_read() -> None:
+    items = [one["object"] for one in CASES if "CloneSet/default/clone" in one["pods"]]
+    bare = [{key: one[key] for key in ("metadata", "spec")} for one in items]
+    listed = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSetList", "items": bare}
+    assert len(reading(listed).pods) == 5
