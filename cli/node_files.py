@@ -33,7 +33,7 @@ def read_state(
     kubernetes: str,
     *,
     lenient: bool,
-    node_name: str = "",
+    node_name: str,
 ) -> ReadState:
     """Reads a node's checkpoints in a directory, and the pods on it.
 

@@ -132,6 +132,14 @@ class ShapedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """A titled list of short texts."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """Lines about one subject; leading spaces are kept."""
 
@@ -141,19 +149,11 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """A titled list of short texts."""
-
-    title: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerReport:
     """The whole answer; `setting` describes the node as name-value pairs.
 
-    `sections` are about the node; `remarks` are about the table of containers, `limits` about what
-    the answer leaves out; `what_ifs` are the answers after further steps.
+    `remarks` are about the table of containers, `limits` about what the answer leaves out.
+    `sections` are about the node; `what_ifs` are the answers after further steps.
     """
 
     title: str
@@ -166,9 +166,9 @@ class AnswerReport:
     shared: str = ""
     stock: Stock = NOTHING
     shaped_answers: tuple[ShapedAnswer, ...] = ()
-    sections: tuple[Section, ...] = ()
     remarks: tuple[Remark, ...] = ()
     limits: tuple[Remark, ...] = ()
+    sections: tuple[Section, ...] = ()
     what_ifs: tuple[AnswerReport, ...] = ()
 
 
@@ -207,9 +207,9 @@ def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
         yield _block("good" if story.good else "bad", story.pod, _story(story))
     for shaped in answer.shaped_answers:
         yield _block("fair", shaped.subject, _shaped_answer_lines(shaped))
+    yield from map(_remark, answer.limits)
     for what_if in answer.what_ifs:
         yield from parts(what_if, width)
-    yield from map(_remark, answer.limits)
 
 
 def _remark(remark: Remark) -> Group:

@@ -182,8 +182,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
-    that a critical pod evicts. `removals` are the pods that would have to go, if requested.
-    `shared` explains, by container, why containers that request CPUs have none of their own.
+    that a critical pod evicts. `shared` explains, by container, why containers that request CPUs
+    have none of their own. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -191,9 +191,9 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     refusal: messages.AdmissionRefused | None = None
     explanation: Explanation | None = None
     preempted: tuple[str, ...] = ()
-    removals: Removals | None = None
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
+    removals: Removals | None = None
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -182,10 +182,9 @@ def simulate(
     if not question.follows_docs:
         told = warnings(question, pods, found, others, explain_pods=wishes.explain_pods)
         found = msgspec.structs.replace(found, warnings=told)
-    every = (*pods, *(pod for action in actions for pod in action.pods))
-    return msgspec.structs.replace(
-        found, not_evaluated=summarize((pod.name, pod.gaps) for pod in every)
-    )
+    arriving = (*pods, *(pod for action in actions for pod in action.pods))
+    gaps = summarize((pod.name, pod.gaps) for pod in arriving)
+    return msgspec.structs.replace(found, not_evaluated=gaps)
 
 
 class _Player:
