@@ -8,6 +8,7 @@ line of its log, a request to the API server, a call of the runtime, or the end 
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -178,7 +179,8 @@ class Driver:
         running = None if args.running is None else frozenset(args.running)
         if running is not None:
             await self._run_apps(running)
-        await self._stop_kubelet()
+        # A service manager restarts a kubelet with SIGTERM; a machine that loses power asks nobody.
+        await self._stop_kubelet(signal.SIGKILL if running is None else signal.SIGTERM)
         self._state = NodeState(Path(args.state_dir))
         if running is not None:
             self._survive(running)
@@ -301,12 +303,12 @@ class Driver:
             cpus, memory, await self._answer_of(in_force()) if tells_config else None
         )
 
-    async def _stop_kubelet(self) -> None:
-        """Kills the kubelet."""
-        await self._plugins.stop()
+    async def _stop_kubelet(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Ends the kubelet with a signal, and the plugins with it."""
         if self._kubelet is not None:
-            await self._kubelet.kill()
+            await self._kubelet.end(number)
             self._kubelet = None
+        await self._plugins.stop()
 
     async def discover(self, tree: Path) -> messages.Answer:
         """Starts a kubelet on a tree until it has logged the machine."""

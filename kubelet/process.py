@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
@@ -138,8 +139,8 @@ class KubeletProcess:
         finally:
             ended.cancel()
 
-    async def kill(self) -> None:
-        """Ends it at once."""
+    async def end(self, number: signal.Signals) -> None:
+        """Sends it a signal that ends it, and waits for its end."""
         if self.process.returncode is None:
-            self.process.kill()
+            self.process.send_signal(number)
         await self.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,7 +83,7 @@ async def test_every_line_of_a_process_arrives(folders: tuple[Path, Path, Path])
     assert await process.wait() == 3
     assert lines == ["one", "two", "a\ufffd", "", "end"]
     assert list(process.tail) == lines
-    await process.kill()
+    await process.end(signal.SIGKILL)
     assert await process.wait() == 3
 
 
@@ -111,9 +112,19 @@ async def test_a_process_is_killed_at_once(folders: tuple[Path, Path, Path]) -> 
     script = "trap '' TERM INT; echo ready; exec tail -f /dev/null"
     process = await KubeletProcess.start(["/bin/sh", "-c", script], folders, lambda _: ready.set())
     await ready.wait()
-    await process.kill()
+    await process.end(signal.SIGKILL)
     assert await process.wait() == -9
     assert list(process.tail) == ["ready"]
+
+
+async def test_a_process_may_finish_before_it_ends(folders: tuple[Path, Path, Path]) -> None:
+    ready = asyncio.Event()
+    script = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.1; done"
+    process = await KubeletProcess.start(["/bin/sh", "-c", script], folders, lambda _: ready.set())
+    await ready.wait()
+    await process.end(signal.SIGTERM)
+    assert await process.wait() == 3
+    assert list(process.tail) == ["ready", "bye"]
 
 
 async def test_a_command_that_is_missing_ends_with_the_reason(
