@@ -321,14 +321,19 @@ def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:
     """Checks that the files contain pods.
 
     Raises:
-        click.UsageError: the files contain no pods.
+        click.UsageError: there are no files, or they contain no pods, and notes say why.
+        DocumentError: the files contain no objects.
     """
+    from numaproof.inputs.documents import DocumentError
+
     if not files:
         raise click.UsageError("no manifests of pods; name a file, or - for standard input")
     if not reading.pods:
         named = ", ".join(file.name for file in files)
-        why = "see above" if reading.notes else "expected manifests of Pods or workloads"
-        raise click.UsageError(f"{named}: no pods to admit; {why}")
+        if not reading.notes:
+            fix = "expected manifests of Pods or workloads"
+            raise DocumentError(named, 1, "", "no pods to admit", fix)
+        raise click.UsageError(f"{named}: no pods to admit; see above")
 
 
 @contextmanager
