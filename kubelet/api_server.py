@@ -283,6 +283,8 @@ class ApiServer:
             answer = {"authenticated": True, "allowed": True, "user": {"username": "numaproof"}}
             return web.json_response(body | {"status": answer}, status=201)
         metadata = body.setdefault("metadata", {})
+        # A mirror pod comes with the uid of its static pod, but gets its own.
+        metadata.pop("uid", None)
         if "name" not in metadata:
             metadata["name"] = metadata.get("generateName", "object-") + uuid.uuid4().hex[:8]
         if at["namespace"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from numaproof.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from numaproof.kubelet.api_server import Object, Store
 
@@ -21,7 +23,9 @@ class BoundPod:
     """A pod on the node.
 
     Attributes:
-        store: the API server's objects.
+        store: the API server's objects. Those of static pods are mirror pods, which the kubelet
+            makes and removes.
+        static_pods: the folder of the files that describe static pods.
         manifest: the pod as it was bound, or with the resources that it got later.
         refusal: why the kubelet rejected it; None if it did not.
         affinity: by container, the hint that the Topology Manager chose.
@@ -35,6 +39,7 @@ class BoundPod:
     """
 
     store: Store
+    static_pods: Path
     manifest: Object
     refusal: messages.AdmissionRefused | None = None
     affinity: dict[str, messages.Hint] = field(default_factory=dict)
@@ -114,8 +119,30 @@ class BoundPod:
         for kind in _STATUSES:
             yield from status.get(kind) or ()
 
+    @property
+    def is_static(self) -> bool:
+        """Whether the kubelet runs it from a file."""
+        return messages.is_static(self.manifest)
+
+    @property
+    def _file(self) -> Path:
+        return self.static_pods / f"{self.uid}.json"
+
+    def bind(self) -> None:
+        """Lets the kubelet know about the pod."""
+        if self.is_static:
+            # The kubelet ignores files whose names begin with a dot.
+            aside = self._file.with_name(f".{self.uid}")
+            aside.write_text(json.dumps(pods.manifest_of_static(self.manifest)))
+            aside.rename(self._file)
+        else:
+            self.store.put("pods", self.manifest)
+
     def request_deletion(self) -> None:
         """Asks the kubelet to end the pod at once."""
+        if self.is_static:
+            self._file.unlink(missing_ok=True)
+            return
         pod = self.current()
         if pod:
             pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -124,6 +151,7 @@ class BoundPod:
 
     def discard(self) -> None:
         """Takes a pod that has failed off the node, as its owner does, with its events."""
+        self._file.unlink(missing_ok=True)
         for event in [*self._warnings()]:
             self.store.delete("events", *pods.place(event))
         self.store.delete("pods", *pods.place(self.manifest))

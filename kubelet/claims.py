@@ -18,7 +18,7 @@ _FEATURES = (
     *("feature-gates", "pod-level-resources", "pod-level-resource-managers", "huge-pages"),
     *("checkpoint-files", "quota", "refused-pods", "flags", "preferred-devices"),
     *("effective-configuration", "running-restart", "failing-plugins", "metrics"),
-    "node-allocatable",
+    *("node-allocatable", "static-pods"),
 )
 
 

@@ -72,6 +72,7 @@ class Driver:
         self._binary = binary
         self._release = release
         self._folder = folder
+        self._static_pods = folder / settings.STATIC_PODS
         self._arguments = arguments
         self._change = asyncio.Event()
         self._store = Store(on_change=self._on_object)
@@ -104,6 +105,7 @@ class Driver:
 
     async def open(self) -> None:
         """Starts the API server and the runtime."""
+        self._static_pods.mkdir(exist_ok=True)
         await self._api.start()
         self._server = await serve(self._runtime, self._folder / settings.RUNTIME_SOCKET)
 
@@ -192,8 +194,9 @@ class Driver:
         self._earlier_probes = self._probes
         self._scope = str(args.config.get("topologyManagerScope") or "container")
         self._level_rules = pods.level_rules(args.config, args.flags, self._version)
-        for pod in args.pods:
-            if pod["metadata"]["uid"] not in self._pods:
+        new = [pod for pod in args.pods if pod["metadata"]["uid"] not in self._pods]
+        for pod in new:
+            if not messages.is_static(pod):
                 self._bind(pod)
         held = self._api.hold("pods")
         await self._launch(args, tree)
@@ -201,6 +204,8 @@ class Driver:
             await self._until(self._is_ready, "become ready")
             for report in args.devices:
                 await self._report(report)
+            for pod in filter(messages.is_static, new):
+                await self._decided(self._bind(pod))
             owners = self._state.cpu_owners()
             held.set()
             for bound in list(self._pods.values()):
@@ -249,6 +254,8 @@ class Driver:
 
     def _reboot(self) -> None:
         """Ends and forgets everything on the node."""
+        for pod in self._pods.values():
+            pod.discard()
         self._store.clear()
         self._runtime.clear()
         self._pods = {}
@@ -265,10 +272,14 @@ class Driver:
         for uid, pod in list(self._pods.items()):
             if uid in uids:
                 self._pods[uid] = BoundPod(
-                    self._store, pod.manifest, is_initialized=True, completions=pod.completions
+                    self._store,
+                    self._static_pods,
+                    pod.manifest,
+                    is_initialized=True,
+                    completions=pod.completions,
                 )
             else:
-                self._store.delete("pods", *pods.place(pod.manifest))
+                pod.discard()
                 del self._pods[uid]
         for container in self._runtime.containers.values():
             container.resources_at_creation = None
@@ -329,19 +340,23 @@ class Driver:
     # Pods
 
     def _bind(self, pod: messages.Pod) -> BoundPod:
-        made = BoundPod(self._store, pods.bind(pod, self._pod_count, self._level_rules))
+        made = BoundPod(
+            self._store, self._static_pods, pods.bind(pod, self._pod_count, self._level_rules)
+        )
         self._pod_count += 1
         self._earlier_uids.add(pod["metadata"]["uid"])
         self._pods[pod["metadata"]["uid"]] = made
         if not self._check_node:
             self._api.make_room(pods.extended_resources(made.manifest))
-        self._store.put("pods", made.manifest)
+        made.bind()
         return made
 
     async def admit(self, args: messages.AdmitArgs) -> messages.Answer:
         """Binds a pod to the node, and waits for what the kubelet makes of it."""
         uid = args.pod["metadata"]["uid"]
         pod = self._pods.get(uid)
+        if messages.is_static(args.pod) and "refused-pods" in self._tell:
+            return messages.Unsupported("the status of a static pod that was refused")
         if pod is None:
             if uid in self._earlier_uids:
                 await self._forget(uid)
@@ -430,6 +445,8 @@ class Driver:
         pod = self._pods.get(uid)
         if pod is None:
             return messages.Fault(f"no pod {uid!r} is on the node")
+        if pod.is_static:
+            return messages.Unsupported("a resize of a static pod")
         if "resources" in args.pod["spec"]:
             return messages.Unsupported("a resize of a pod with pod-level resources")
         self._initialize(pod)
@@ -543,7 +560,8 @@ class Driver:
         await self._until(
             lambda: uid in self._runtime.stopping or not pod.current(), f"stopped pod {uid}"
         )
-        if not before or uid not in self._runtime.stopping:
+        # All kubelets forget a static pod as soon as its file is gone.
+        if not before or uid not in self._runtime.stopping or pod.is_static:
             return set()
         await self._probe()
         return before - self._state.files_naming(uid)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.claims.needs import in_force
 from numaproof.kubelet import settings
+from numaproof.protocol import messages
 from numaproof.reference.config.gates import GateError
 from numaproof.reference.deviations.releases import release
 from numaproof.reference.pods import quantity
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 NAMESPACE = "default"
 _MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 _KINDS = ("initContainers", "containers")
+
+_OF_NODE = f"-{settings.NODE}"
+"""A kubelet adds the node's name to the names of static pods."""
 
 _WITHOUT_DEFAULTS = ("ignored", "shared pool alone")
 
@@ -79,8 +83,9 @@ def bind(pod: Pod, number: int, rules: type[PodRules] | None = None) -> dict[str
     if "resources" in spec:
         own = _with_requests(spec["resources"])
         spec["resources"] = _with_pod_defaults(own, spec, rules) if rules else own
+    is_static = messages.is_static(pod)
     priority = SYSTEM_PRIORITIES.get(spec.get("priorityClassName") or "")
-    if priority is not None:
+    if priority is not None and not is_static:
         spec["priority"] = priority
     metadata = {
         "namespace": NAMESPACE,
@@ -89,6 +94,8 @@ def bind(pod: Pod, number: int, rules: type[PodRules] | None = None) -> dict[str
         # The kubelet admits the pods of a node in the order of their creation.
         "creationTimestamp": f"{_MIDNIGHT + timedelta(seconds=number):%Y-%m-%dT%H:%M:%SZ}",
     }
+    if is_static:
+        metadata["name"] += _OF_NODE
     status = {"phase": "Pending", **(pod.get("status") or {})}
     return {"metadata": metadata, "spec": spec, "status": status}
 
@@ -161,6 +168,14 @@ def extended_resources(pod: dict[str, Any]) -> set[str]:
         for name in one["resources"].get("requests") or ()
         if "/" in name
     }
+
+
+def manifest_of_static(pod: dict[str, Any]) -> dict[str, Any]:
+    """The manifest in a file that makes a kubelet run a bound pod as a static one."""
+    metadata = pod["metadata"]
+    name = metadata["name"].removesuffix(_OF_NODE)
+    named = {"name": name, "namespace": metadata["namespace"], "uid": metadata["uid"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": pod["spec"]}
 
 
 def has_init_containers(pod: dict[str, Any]) -> bool:

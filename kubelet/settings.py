@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 NODE = "node"
 RUNTIME_SOCKET = "cri.sock"
+STATIC_PODS = "static-pods"
+"""The folder of the files that describe static pods."""
 
 _VERBOSITY = 2
 # pod_workers say when a pod is admitted, cpu_manager which containers its loop skips,
@@ -80,6 +82,7 @@ def configuration(
         **since,
         **({} if own_period else _RECONCILE_PERIOD),
         "containerRuntimeEndpoint": f"unix://{folder / RUNTIME_SOCKET}",
+        "staticPodPath": str(folder / STATIC_PODS),
         **fields,
     }
 

@@ -79,6 +79,7 @@ _MEANINGS = {
     "running-restart": "`start` can name containers that run on while only the kubelet restarts",
     "container-end": "containers can end by themselves while their pod remains",
     "failing-plugins": "a device plugin can fail to allocate",
+    "static-pods": "pods can come from a file on the node instead of from the API server",
     "metrics": "`start` can ask for the managers' metrics",
     "node-allocatable": "`start` can ask that pods must also fit into the node's allocatable"
     " resources",
@@ -124,6 +125,7 @@ _TABLE = (
     _feature("preferred-devices", "extended", "devices", since="1.1"),
     _feature("running-restart", "extended", "start", since="1.2"),
     _feature("failing-plugins", "extended", "devices", since="1.2"),
+    _feature("static-pods", "extended", "admit", since="1.2"),
     _feature("metrics", "extended", "state", since="1.2"),
     _feature("node-allocatable", "extended", "start admit", since="1.2"),
     _feature("cpu-manager", "core", "start admit", policies=_STATIC, is_named=False),

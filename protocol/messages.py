@@ -8,12 +8,15 @@ string in the Linux list format, and a NUMA set is a sorted list; in memory, bot
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet, NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PROTOCOL_VERSION = 1
 
@@ -30,6 +33,17 @@ InForce = dict[str, str | bool | dict[str, str]]
 
 Pod = dict[str, Any]
 """A v1.Pod manifest; open."""
+
+SOURCE = "kubernetes.io/config.source"
+"""The annotation with the source of a pod: ``api``, or ``file`` or ``http`` for static pods."""
+
+
+def is_static(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod comes from a file or a URL instead of from the API server."""
+    annotations = (pod.get("metadata") or {}).get("annotations")
+    source = annotations.get(SOURCE) if isinstance(annotations, dict) else None
+    return source not in (None, "api")
+
 
 Told = Literal["quota", "effective-configuration", "refused-pods", "metrics"]
 """Optional parts of answers, sent if `start` requests them; named like features."""

@@ -50,6 +50,8 @@ class Resizing:
         """
         if not self.is_enabled:
             raise UnsupportedError("resizing pods in place")
+        if target.is_static:
+            raise UnsupportedError("resizing static pods")
         if target.budget is not None or target.shared_pool or target.limits:
             raise UnsupportedError("resizing pods with pod-level resources")
         if (self.allows_cpus and self.has_static_cpus) or (

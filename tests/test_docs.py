@@ -45,7 +45,7 @@ OURS = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./*-]*\w\*?")
 PATH = re.compile(r"[\w-]+\.(?:py|sh)|(?:[a-z_][\w.-]*/)+[\w.*-]*")
 ELSEWHERE = (
     *("numaproof-report/", "site/"),  # reports
-    *("pkg/", "k8s.io/", "device-plugins/"),  # the kubelet
+    *("pkg/", "k8s.io/", "device-plugins/", "kubernetes.io/"),  # the kubelet
     *("sys/", "proc/", "cpu/nohz_full", "cpuN/", "cache/index3/"),  # machines
     *("vendor.example/", "target/", "releases/MINOR.mod"),  # a user's
 )

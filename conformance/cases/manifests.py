@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.protocol.messages import Device, DeviceResource, KubeletConfiguration, Pod
+from numaproof.protocol.messages import SOURCE, Device, DeviceResource, KubeletConfiguration, Pod
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def manifest(spec: PodSpec) -> Pod:
         "metadata": {"name": spec.pod, "namespace": "default", "uid": uid(spec.pod)},
         "spec": body,
     }
+    if spec.static:
+        pod["metadata"]["annotations"] = {SOURCE: "file"}
     if spec.status:
         pod["status"] = spec.status
     _check(body)

@@ -41,9 +41,10 @@ class ContainerSpec(Written, frozen=True):
 
 
 class PodSpec(Written, frozen=True):
-    """A pod: containers by name, in order, or a verbatim `spec`."""
+    """A pod: containers by name, in order, or a verbatim `spec`; a file describes `static` pods."""
 
     pod: str
+    static: bool = False
     containers: dict[str, ContainerSpec] = msgspec.field(default_factory=dict)
     init: dict[str, ContainerSpec] = msgspec.field(default_factory=dict)
     resources: dict[str, Quantities] = msgspec.field(default_factory=dict)

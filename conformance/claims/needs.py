@@ -231,6 +231,8 @@ def _reserves_huge_pages(config: KubeletConfiguration) -> bool:
 
 
 def _of_pod(pod: Pod) -> Iterator[str]:
+    if messages.is_static(pod):
+        yield "feature static-pods"
     spec = pod["spec"]
     inits = spec.get("initContainers") or ()
     if any(one.get("restartPolicy") != "Always" for one in inits):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from numaproof.protocol import messages
 from numaproof.reference import node
 from numaproof.reference.capacity import allocatable, preemption
 from numaproof.reference.capacity.allocatable import Allocatable, Shortage
@@ -200,6 +201,17 @@ def every_pod_with_a_priority_is_critical(_: Any, pod: Pod) -> bool:
 @seeds("NODE-ALLOC-009").replace(manifest, "SYSTEM_PRIORITIES", {})
 def priority_classes_are_passed_over() -> None:
     """Ignores the class of the priority."""
+
+
+@seeds("NODE-ALLOC-017").replace(messages, "is_static", lambda _: False)
+def static_pods_are_like_others() -> None:
+    """Does not tell static pods from others."""
+
+
+@seeds("NODE-ALLOC-017").after(preemption, "may_preempt")
+def static_pods_have_the_lowest_priority(_: Any, pod: Pod, other: Pod) -> bool:
+    """Takes a missing priority for 0."""
+    return not preemption.is_critical(other) or (pod.priority or 0) > (other.priority or 0)
 
 
 @seeds("NODE-ALLOC-010").around(Preemption, "victims")

@@ -101,19 +101,21 @@ class Preemption:
 def is_critical(pod: Pod) -> bool:
     """Whether a pod may evict others.
 
-    Requirements: NODE-ALLOC-009.
+    Requirements: NODE-ALLOC-009, NODE-ALLOC-017.
     """
-    return pod.priority is not None and pod.priority >= _SYSTEM_CRITICAL
+    return pod.is_static or (pod.priority is not None and pod.priority >= _SYSTEM_CRITICAL)
 
 
 def may_preempt(pod: Pod, other: Pod) -> bool:
     """Whether a critical pod may evict another: one that is not critical, or less so.
 
-    Requirements: NODE-ALLOC-009, NODE-ALLOC-010, NODE-ALLOC-011.
+    Requirements: NODE-ALLOC-009, NODE-ALLOC-010, NODE-ALLOC-011, NODE-ALLOC-017.
     """
     if not is_critical(other):
         return True
-    return (pod.priority or 0) > (other.priority or 0)
+    if pod.priority is None or other.priority is None:
+        return False
+    return pod.priority > other.priority
 
 
 def _nothing_to_reclaim(lacking: Amounts) -> AdmissionError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.protocol import messages
 from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.pods import pod_level, quantity
 from numaproof.reference.pods.containers import PodContainer
@@ -39,11 +40,12 @@ def read_pod(
     status = _mapping(manifest.get("status") or {}, "status")
     given = status.get("qosClass")
     overhead = _quantities(spec.get("overhead"), "spec.overhead")
-    priority = _priority(spec)
+    is_static = messages.is_static(manifest)
+    priority = _priority(spec, is_static=is_static)
     own = spec.get("resources")
     if own is None or level == "ignored":
         qos = given or rules.qos_class(containers)
-        return Pod(uid, containers, qos, overhead=overhead, priority=priority)
+        return Pod(uid, containers, qos, overhead=overhead, priority=priority, is_static=is_static)
     resources = _mapping(own, "spec.resources")
     limits = _quantities(resources.get("limits"), "spec.resources.limits")
     requests = _quantities(resources.get("requests"), "spec.resources.requests")
@@ -64,6 +66,7 @@ def read_pod(
         requests=as_one.requests if asks and level != "shared pool alone" else {},
         overhead=overhead,
         priority=priority,
+        is_static=is_static,
     )
 
 
@@ -74,16 +77,16 @@ SYSTEM_PRIORITIES = {
 """The priorities of the classes that every cluster has."""
 
 
-def _priority(spec: Mapping[str, Any]) -> int | None:
-    """Reads a pod's priority; the API server derives it from the class.
+def _priority(spec: Mapping[str, Any], *, is_static: bool) -> int | None:
+    """Reads a pod's priority; the API server derives it from the class, but not for static pods.
 
-    Requirements: NODE-ALLOC-009.
+    Requirements: NODE-ALLOC-009, NODE-ALLOC-017.
     """
     own, name = spec.get("priority"), spec.get("priorityClassName")
     if own is None and name is not None:
         if not isinstance(name, str):
             raise PodError("spec.priorityClassName must be a string")
-        return SYSTEM_PRIORITIES.get(name)
+        return None if is_static else SYSTEM_PRIORITIES.get(name)
     if own is not None and (not isinstance(own, int) or isinstance(own, bool)):
         raise PodError("spec.priority must be an integer")
     return own

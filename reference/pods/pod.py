@@ -26,8 +26,9 @@ class Pod:
     If `shared_pool` is true, all containers run in the shared pool, whatever they request. `budget`
     has the pod-level requests by resource name, or is None if the managers do not support them.
     `limits` and `requests` are the pod-level limits and requests, `overhead` is what running the
-    pod takes in addition. `priority` is None if the pod has none. `totals` remembers what the pod
-    requests of each resource, because every admission adds up the requests of all pods.
+    pod takes in addition. `priority` is None if the pod has none; `is_static` is true if the pod
+    comes from a file on the node. `totals` remembers what the pod requests of each resource,
+    because every admission adds up the requests of all pods.
     """
 
     uid: str
@@ -39,6 +40,7 @@ class Pod:
     requests: Mapping[str, Any] = field(default_factory=dict)
     overhead: Mapping[str, Any] = field(default_factory=dict)
     priority: int | None = None
+    is_static: bool = False
     totals: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def container(self, name: str) -> PodContainer:

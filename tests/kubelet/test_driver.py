@@ -237,6 +237,29 @@ def test_running_pods_survive_a_restart_of_the_kubelet(node: Node) -> None:
     ]
 
 
+def test_static_pods_come_from_files(node: Node) -> None:
+    static = pod("uid-static", [container("app", TWO)])
+    static["metadata"]["annotations"] = {messages.SOURCE: "file"}
+    web = pod("uid-web", [container("app", TWO)])
+    node.start()
+    held = node.admit(static).containers
+    assert len(held["app"].exclusive) == 2
+    node.admit(web)
+    assert node.call("state").pods["uid-static"] == held
+    assert node.resize(static) == messages.Unsupported("a resize of a static pod")
+    running = dict.fromkeys(("uid-static", "uid-web"), ("app",))
+    node.start(pods=(web, static), running=running)
+    assert node.call("state").pods["uid-static"] == held
+    for name in node.state_dir.glob("cpu_manager_state"):
+        name.unlink()
+    # After a reboot, static pods come first.
+    node.start(pods=(web, static))
+    first, second = (node.admit(one).containers["app"].exclusive for one in (static, web))
+    assert min(first) < min(second)
+    assert node.remove("uid-static") == messages.Done()
+    assert exclusive(node.call("state")) == {"uid-web/app": 2}
+
+
 def test_containers_end_by_themselves(node: Node) -> None:
     job = pod("uid-job", [container("one", TWO), container("two", TWO)], [container("load", TWO)])
     job["spec"]["restartPolicy"] = "Never"

@@ -29,6 +29,7 @@ REASONS = {
     "fakesys/archive.py": UNPACKING,
     "fakesys/writers.py": UNPACKING,
     "campaign/journal.py": "appends whole lines, and removes partial ones on a full disk",
+    "kubelet/bound_pods.py": "writes to a run's folder, which is in memory",
     "kubelet/namespaces.py": "writes below a run's folder, which is in memory, and to /proc",
     "kubelet/settings.py": "writes to a run's folder, which is in memory",
     "inputs/door.py": "opens a campaign's journal for its owner",

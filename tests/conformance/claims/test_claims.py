@@ -93,6 +93,7 @@ def test_all_version_1_features_are_assumed_of_a_kubelet() -> None:
         "preferred-devices",
         "running-restart",
         "failing-plugins",
+        "static-pods",
         "metrics",
         "node-allocatable",
     }
