@@ -1,0 +1,105 @@
+"""Why pods are refused, in terms that are equal for pods refused for the same reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from numaproof.simulation.requests import CPU
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.simulation.admission import PodResult
+
+CauseKind = Literal[
+    "preferred nodes",
+    "one node",
+    "common nodes",
+    "free",
+    "whole cores",
+    "multiple of a core",
+    "not whole bytes",
+    "pod's shared pool",
+    "allocatable",
+    "device plugin",
+    "evicted",
+]
+"""What is missing; `_TEXTS` has each in words."""
+
+_TEXTS: dict[CauseKind, str] = {
+    "preferred nodes": "no preferred set of NUMA nodes has enough {} free",
+    "one node": "the policy allows one NUMA node, and no node has enough {} even if empty",
+    "common nodes": "no set of NUMA nodes is preferred for all of {}",
+    "free": "too few {} free",
+    "whole cores": "too few whole cores free",
+    "multiple of a core": "the number of CPUs is not a multiple of a core's",
+    "not whole bytes": "an amount of memory is not a whole number of bytes",
+    "pod's shared pool": "no CPUs of the pod's budget are left for its other containers",
+    "allocatable": "too few allocatable {} left",
+    "device plugin": "no device plugin provides {}",
+    "evicted": "evicted to make room for a critical pod",
+}
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Why a pod is refused, without the amounts and names that differ from pod to pod.
+
+    `resources` are those that are missing.
+    """
+
+    kind: CauseKind
+    resources: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Returns the cause in words."""
+        names = [_WORDS.get(one, one) for one in self.resources]
+        return _TEXTS[self.kind].format(" and ".join(names))
+
+
+_WORDS = {CPU: "CPUs"}
+
+
+class RefusalGroup(msgspec.Struct, frozen=True):
+    """Pods that are refused for the same reason.
+
+    Attributes:
+        reason: the kubelet's reason, such as ``TopologyAffinityError``.
+        cause: why; None if it is unknown.
+        pods: the number of pods.
+        example: the name of the first of them.
+        summary: why that one is refused, with its amounts.
+        advice: what would certainly help that one.
+    """
+
+    reason: str
+    cause: Cause | None
+    pods: int
+    example: str
+    summary: str = ""
+    advice: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The cause in words, or else the reason."""
+        return str(self.cause) if self.cause else self.reason
+
+
+def refusal_groups(results: Iterable[PodResult]) -> tuple[RefusalGroup, ...]:
+    """Groups refused pods by cause, the largest group first."""
+    groups: dict[tuple[str, Cause | None], list[PodResult]] = {}
+    for one in results:
+        if one.refusal:
+            cause = one.explanation and one.explanation.cause
+            groups.setdefault((one.refusal.reason, cause), []).append(one)
+    found = [
+        RefusalGroup(reason, cause, len(members), members[0].pod, *_details(members[0]))
+        for (reason, cause), members in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda group: -group.pods))
+
+
+def _details(result: PodResult) -> tuple[str, tuple[str, ...]]:
+    why = result.explanation
+    return (why.summary, why.advice) if why else ("", ())
