@@ -186,6 +186,7 @@ def simulate(
         flags=settings.flags,
         state=node.state,
     )
+    wishes = wishes_of(explain, question, asked.pods, actions)
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
             found = run(
@@ -193,14 +194,14 @@ def simulate(
                 asked.pods,
                 folder,
                 actions=actions,
-                wishes=wishes_of(explain, question, asked.pods, actions),
+                wishes=wishes,
             )
         except CannotAnswerError:
             configuration_check.judge(question)  # raises the same error with the field
             raise
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
     found = replace(found, notes=notes)
-    told = answer(found, question, machine)
+    told = answer(found, question, machine, wishes.explain_pods)
     if out is not None:
         write_file(out, visible(WRITERS[out.suffix](told)))
     if as_json:

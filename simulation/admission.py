@@ -16,7 +16,7 @@ from numaproof.reference.capacity import preemption
 from numaproof.reference.config import flags
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import defects, requests
-from numaproof.simulation.causes import Cause, RefusalGroup, refusal_groups
+from numaproof.simulation.causes import Cause
 from numaproof.simulation.defects import NamedDefect
 from numaproof.simulation.evaluation_gaps import EvaluationGap
 from numaproof.simulation.explaining import Explanation, Scheduling, explain, snapshot
@@ -288,7 +288,9 @@ def _evict(result: PodResult, by: PodResult) -> PodResult:
         return result
     text = f"evicted to make room for the critical pod {by.pod}"
     refusal = messages.AdmissionRefused(preemption.REASON, preemption.MESSAGE)
-    return PodResult(result.pod, refusal=refusal, explanation=Explanation(text, (), cause=Cause("evicted")))
+    return PodResult(
+        result.pod, refusal=refusal, explanation=Explanation(text, (), cause=Cause("evicted"))
+    )
 
 
 def node_of(reference: Reference) -> StartedNode:

@@ -24,7 +24,12 @@ from numaproof.simulation.documents import (
     refuse,
 )
 from numaproof.simulation.manifests import stored_manifest
-from numaproof.simulation.pods_on_node import node_names, pods_on_node, uid_on_node
+from numaproof.simulation.pods_on_node import (
+    controller_of,
+    node_names,
+    pods_on_node,
+    uid_on_node,
+)
 from numaproof.simulation.workloads import (
     items_without_template,
     missing_template,
@@ -56,12 +61,14 @@ class DescribedPod(msgspec.Struct, frozen=True):
     """A pod described by a document; `name` is also its uid, unless it runs on a node.
 
     The name is ``KIND/NAMESPACE/NAME``, followed by ``/ROLE`` if a workload has different pods, and
-    by ``#NUMBER`` for replicas. `gaps` names what the simulation does not evaluate.
+    by ``#NUMBER`` for replicas. `gaps` names what the simulation does not evaluate. `controller` is
+    ``KIND/NAME`` of the object that controls the pod, or empty.
     """
 
     name: str
     manifest: Pod
     gaps: tuple[str, ...] = ()
+    controller: str = ""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -267,7 +274,8 @@ class _Reader:
         metadata = {"name": own, "namespace": namespace, "uid": uid or name}
         manifest = stored_manifest(owner.document, source.path, source.spec, metadata)
         status = owner.fields.get("status") if is_pod else None
-        return DescribedPod(name, manifest, evaluation_gaps.of_pod(source.spec, status))
+        gaps = evaluation_gaps.of_pod(source.spec, status)
+        return DescribedPod(name, manifest, gaps, controller_of(owner.fields) if is_pod else "")
 
     def _remarks(self, sources: Sequence[PodSource]) -> Iterator[str]:
         """Yields remarks on the number of pods, and on how they are made."""
@@ -369,4 +377,6 @@ def _make_replicas(pod: DescribedPod, number: int) -> Iterator[DescribedPod]:
     for each in range(1, number + 1):
         name = f"{pod.name}#{each}"
         metadata = {**pod.manifest["metadata"], "uid": name}
-        yield DescribedPod(name, {**pod.manifest, "metadata": metadata}, pod.gaps)
+        yield msgspec.structs.replace(
+            pod, name=name, manifest={**pod.manifest, "metadata": metadata}
+        )

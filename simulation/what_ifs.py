@@ -26,12 +26,19 @@ from numaproof.simulation.admission import (
     view,
     warnings,
 )
+from numaproof.simulation.causes import RefusalGroup, refusal_groups
 from numaproof.simulation.evaluation_gaps import summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
 from numaproof.simulation.node_state import RunningPod, StateDifference, differences
+from numaproof.simulation.remaining import Remaining, remaining
 from numaproof.simulation.removals import RemovablePod, removable, smallest_removal
 from numaproof.simulation.shared_pool import SharedPool, shrinkage
+from numaproof.simulation.workload_summary import (
+    WorkloadSummary,
+    summarize_workloads,
+    workload_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -63,7 +70,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
         removed_pods: the pods.
         pods: a result for each pod that arrives or, after a restart, is on the node.
         refusal: why the kubelet does not restart; no steps follow.
-        node, holdings, pool: as in `NodeSimulation`.
+        node, holdings, pool, remaining: as in `NodeSimulation`.
     """
 
     action: ActionKind
@@ -74,6 +81,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     node: NodeView | None = None
     holdings: tuple[NodeHoldings, ...] = ()
     pool: SharedPool | None = None
+    remaining: Remaining | None = None
 
     @property
     def admitted(self) -> bool:
@@ -89,6 +97,9 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
         differences: where the state disagrees with the pods on the node.
         holdings: who holds what on each NUMA node; only with a state or what-ifs.
         pool: how the shared pool has shrunk under the pods in it.
+        remaining: what remains on the node.
+        refusals: the refused pods grouped by cause.
+        workloads: what the pods get, by workload.
         steps: the answers to the what-ifs, in order.
     """
 
@@ -96,6 +107,9 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
     differences: tuple[StateDifference, ...] = ()
     holdings: tuple[NodeHoldings, ...] = ()
     pool: SharedPool | None = None
+    remaining: Remaining | None = None
+    refusals: tuple[RefusalGroup, ...] = ()
+    workloads: tuple[WorkloadSummary, ...] = ()
     steps: tuple[Step, ...] = ()
 
     @property
@@ -220,7 +234,8 @@ class _Player:
         disagreements = tuple(differences(state, self._node)) if state else ()
         before = snapshot(self._node)
         results = self._admit(pods)
-        node, held, pool = self._now(before)
+        node, held, pool, left = self._now(before)
+        workloads = summarize_workloads(self._node, workload_names(self._node, pods), results)
         steps: list[Step] = []
         for action in actions:
             steps.append(self._step(action))
@@ -234,6 +249,9 @@ class _Player:
             differences=disagreements,
             holdings=held if state or actions else (),
             pool=pool,
+            remaining=left,
+            refusals=refusal_groups(results),
+            workloads=workloads,
             steps=tuple(steps),
         )
 
@@ -248,15 +266,16 @@ class _Player:
             step = Step(action.kind, removed_pods=self._remove(action.subject))
         else:
             step = Step(action.kind, action.subject, pods=self._admit(action.pods))
-        node, held, pool = self._now(before)
-        return msgspec.structs.replace(step, node=node, holdings=held, pool=pool)
+        node, held, pool, left = self._now(before)
+        return msgspec.structs.replace(step, node=node, holdings=held, pool=pool, remaining=left)
 
     def _now(
         self, before: StartedNode
-    ) -> tuple[NodeView, tuple[NodeHoldings, ...], SharedPool | None]:
+    ) -> tuple[NodeView, tuple[NodeHoldings, ...], SharedPool | None, Remaining]:
         require_answer(self._reference, "state", messages.NoArgs())
         node, names = self._node, self._names
-        return view(node, names), holdings(node, names), shrinkage(before, node, names)
+        pool = shrinkage(before, node, names)
+        return view(node, names), holdings(node, names), pool, remaining(node)
 
     def _readmissions(self) -> tuple[PodResult, ...]:
         """Returns what the start decided about the pods that were on the node."""
@@ -312,5 +331,5 @@ class _Player:
 
     def _removable(self, pod: Pod) -> RemovablePod:
         one = self._present[pod.uid]
-        controller = one.controller or one.pod.name
+        controller = one.pod.controller or one.pod.name
         return removable(pod, one.pod.name, controller, is_static=one.is_static)
