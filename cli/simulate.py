@@ -75,6 +75,14 @@ SOME_REFUSED = 1
     help="Then admit the pods of another file. Repeatable.",
 )
 @click.option(
+    "--compare",
+    multiple=True,
+    metavar="FIELD=VALUE,...|FILE",
+    help="Also try other values of a setting, such as topologyManagerPolicy=restricted,none or"
+    " cpuManagerPolicyOptions.full-pcpus-only=true, or another configuration, and compare."
+    " Repeatable: tries every combination of values.",
+)
+@click.option(
     "--explain",
     is_flag=False,
     flag_value=ALL,
@@ -114,6 +122,7 @@ def simulate(
     out: Path | None,
     files: tuple[user_files.UserFile, ...],
     baseline: str,
+    compare: tuple[str, ...],
     explain: tuple[str, ...],
     strict: bool,
     lenient: bool,
@@ -137,16 +146,18 @@ def simulate(
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml \\
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
+      numaproof simulate --machine laptop-4c8t --config kubelet.yaml pods.yaml \\
+        --compare topologyManagerPolicy=restricted,single-numa-node
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --state kubelet \\
         --pods-on-node on-node.yaml pods.yaml --remove web --restart
     """
     from msgspec.structs import replace
 
-    from numaproof.cli.node_files import read_state, what_ifs, wishes_of
+    from numaproof.cli.node_files import read_state, read_variants, what_ifs, wishes_of
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
-    from numaproof.simulation import configuration_check
+    from numaproof.simulation import comparison, configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.simulation.what_ifs import simulate as run
@@ -186,6 +197,7 @@ def simulate(
         flags=settings.flags,
         state=node.state,
     )
+    tried = read_variants(compare, question, lenient=lenient)
     wishes = wishes_of(explain, question, asked.pods, actions)
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
@@ -199,6 +211,10 @@ def simulate(
         except CannotAnswerError:
             configuration_check.judge(question)  # raises the same error with the field
             raise
+        if tried:
+            (folder / "variants").mkdir()
+            results = comparison.compare(tried, asked.pods, folder / "variants")
+            found = replace(found, comparison=results)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
     found = replace(found, notes=notes)
     told = answer(found, question, machine, wishes.explain_pods)

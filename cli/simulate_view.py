@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from numaproof.cli.comparison_view import comparison_grid, difference_sections
 from numaproof.cli.node_view import node_sections, room_lines, state_sections
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
 from numaproof.inputs.plurals import plural
@@ -217,6 +218,16 @@ def answer(
         if len(shaped) > _MAX_WARNINGS:
             more = f"and {plural(len(shaped) - _MAX_WARNINGS, 'more answer')}: see --json"
             shaped = (*shaped[:_MAX_WARNINGS], answers.ShapedAnswer("defects", more, (), ()))
+    if simulation.comparison:
+        report = replace(
+            report,
+            rows=(),
+            stories=(),
+            remarks=(),
+            sections=tuple(difference_sections(simulation.comparison)),
+            grids=(comparison_grid(simulation.comparison),),
+            is_drawn=False,
+        )
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),

@@ -282,6 +282,21 @@ def admit_pods(
     return tuple(results)
 
 
+def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[PodResult, ...]:
+    """Returns what the start decided about the pods that were on the node.
+
+    Raises:
+        CannotAnswerError: the reference does not support a pod.
+    """
+    results = []
+    for pod in pods:
+        answer = require_answer(reference, "admit", messages.AdmitArgs(pod.manifest))
+        refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
+        held = answer.containers if isinstance(answer, messages.Admitted) else None
+        results.append(PodResult(pod.name, held, refusal))
+    return tuple(results)
+
+
 def _evict(result: PodResult, by: PodResult) -> PodResult:
     """Returns the result for an earlier pod, which a critical pod may have evicted."""
     if result.pod not in by.preempted:

@@ -91,7 +91,7 @@ def refusal_groups(results: Iterable[PodResult]) -> tuple[RefusalGroup, ...]:
     groups: dict[tuple[str, Cause | None], list[PodResult]] = {}
     for one in results:
         if one.refusal:
-            cause = one.explanation and one.explanation.cause
+            cause = one.explanation.cause if one.explanation else None
             groups.setdefault((one.refusal.reason, cause), []).append(one)
     found = [
         RefusalGroup(reason, cause, len(members), members[0].pod, *_details(members[0]))

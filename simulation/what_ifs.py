@@ -20,6 +20,7 @@ from numaproof.simulation.admission import (
     admit_pods,
     begin,
     node_of,
+    readmissions,
     require_answer,
     require_supported,
     start_args,
@@ -27,6 +28,7 @@ from numaproof.simulation.admission import (
     warnings,
 )
 from numaproof.simulation.causes import RefusalGroup, refusal_groups
+from numaproof.simulation.comparison import ComparedVariant
 from numaproof.simulation.evaluation_gaps import summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
@@ -100,6 +102,7 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
         remaining: what remains on the node.
         refusals: the refused pods grouped by cause.
         workloads: what the pods get, by workload.
+        comparison: what other configurations do with the same pods; the first is this one.
         steps: the answers to the what-ifs, in order.
     """
 
@@ -110,6 +113,7 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
     remaining: Remaining | None = None
     refusals: tuple[RefusalGroup, ...] = ()
     workloads: tuple[WorkloadSummary, ...] = ()
+    comparison: tuple[ComparedVariant, ...] = ()
     steps: tuple[Step, ...] = ()
 
     @property
@@ -230,7 +234,7 @@ class _Player:
         actions: Sequence[Action],
     ) -> NodeSimulation:
         state = self._question.state
-        readmissions = self._readmissions()
+        on_node = self._readmissions()
         disagreements = tuple(differences(state, self._node)) if state else ()
         before = snapshot(self._node)
         results = self._admit(pods)
@@ -245,7 +249,7 @@ class _Player:
             start,
             results,
             node,
-            readmissions=readmissions,
+            readmissions=on_node,
             differences=disagreements,
             holdings=held if state or actions else (),
             pool=pool,
@@ -279,14 +283,7 @@ class _Player:
 
     def _readmissions(self) -> tuple[PodResult, ...]:
         """Returns what the start decided about the pods that were on the node."""
-        results = []
-        for one in self._present.values():
-            args = messages.AdmitArgs(one.pod.manifest)
-            answer = require_answer(self._reference, "admit", args)
-            refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
-            held = answer.containers if isinstance(answer, messages.Admitted) else None
-            results.append(PodResult(one.pod.name, held, refusal))
-        return tuple(results)
+        return readmissions(self._reference, [one.pod for one in self._present.values()])
 
     def _restart(self) -> messages.StartRefused | None:
         self._present = {uid: self._present[uid] for uid in self._node.pods}
