@@ -30,19 +30,19 @@ def comparison_grid(variants: Sequence[ComparedVariant]) -> Grid:
     return Grid("Configurations (✓ is the best)", _HEADS, tuple(map(_row, variants)))
 
 
-def _row(one: ComparedVariant) -> GridRow:
-    if one.refusal:
-        return GridRow("bad", (one.name, "does not start", *[""] * (len(_HEADS) - 2)))
+def _row(variant: ComparedVariant) -> GridRow:
+    if variant.refusal:
+        return GridRow("bad", (variant.name, "does not start", *[""] * (len(_HEADS) - 2)))
     counts = (
-        one.admitted,
-        one.refused,
-        one.exclusive_cpus,
-        one.aligned,
-        one.unaligned,
-        one.split_cores,
-        one.whole_nodes,
+        variant.admitted,
+        variant.refused,
+        variant.exclusive_cpus,
+        variant.aligned_pods,
+        variant.unaligned_pods,
+        variant.split_cores,
+        variant.whole_nodes,
     )
-    return GridRow("good" if one.is_best else None, (one.name, *map(str, counts)))
+    return GridRow("good" if variant.is_best else None, (variant.name, *map(str, counts)))
 
 
 def difference_sections(variants: Sequence[ComparedVariant]) -> Iterator[Section]:
@@ -54,10 +54,10 @@ def difference_sections(variants: Sequence[ComparedVariant]) -> Iterator[Section
             yield Section(one.name, "fair", lines)
 
 
-def _lines(one: ComparedVariant) -> Iterator[str]:
-    for verb, pods in (("also admits", one.gains), ("does not admit", one.losses)):
+def _lines(variant: ComparedVariant) -> Iterator[str]:
+    for verb, pods in (("also admits", variant.gains), ("does not admit", variant.losses)):
         if pods:
             names = ", ".join(pods[:_MAX_PODS]) + (", …" if len(pods) > _MAX_PODS else "")
             yield f"{verb} {plural(len(pods), 'pod')}: {names}"
-    if one.losses:
-        yield from (f"  {plural(each.pods, 'pod')}: {each.text}" for each in one.causes)
+    if variant.losses:
+        yield from (f"  {plural(each.pods, 'pod')}: {each.text}" for each in variant.causes)

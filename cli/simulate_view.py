@@ -16,7 +16,7 @@ from numaproof.reports import answers
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation import explaining
 from numaproof.simulation.admission import UNSCHEDULABLE, NodeView
-from numaproof.simulation.causes import refusal_groups
+from numaproof.simulation.refusal_groups import refusal_groups
 from numaproof.simulation.requests import nodes_text, size
 from numaproof.simulation.state_files import BY_STAGE
 
@@ -172,7 +172,10 @@ _MAX_WARNINGS = 5
 
 
 def answer(
-    simulation: NodeSimulation, question: Question, machine: str, explained: Container[str] = ()
+    simulation: NodeSimulation,
+    question: Question,
+    machine: str,
+    explained_pods: Container[str] = (),
 ) -> answers.AnswerReport:
     """Returns the report of a simulation.
 
@@ -182,7 +185,7 @@ def answer(
         simulation: the simulation.
         question: the node.
         machine: the machine as the user named it.
-        explained: the pods whose steps are shown even if there are many.
+        explained_pods: the pods whose steps are shown even if there are many.
     """
     node, start = simulation.node, simulation.start
     shaped = tuple(map(shaped_answer, simulation.warnings))
@@ -213,7 +216,7 @@ def answer(
         (*state_sections(simulation, question), *node_sections(simulation)),
     )
     if len(simulation.pods) > MAX_IN_FULL:
-        report = _summarised(report, simulation.pods, explained)
+        report = _summary_of(report, simulation.pods, explained_pods)
         report = replace(report, grids=(workload_grid(simulation.workloads),))
         if len(shaped) > _MAX_WARNINGS:
             more = f"and {plural(len(shaped) - _MAX_WARNINGS, 'more answer')}: see --json"
@@ -238,8 +241,8 @@ def answer(
     )
 
 
-def _summarised(
-    report: answers.AnswerReport, results: Sequence[PodResult], explained: Container[str]
+def _summary_of(
+    report: answers.AnswerReport, results: Sequence[PodResult], explained_pods: Container[str]
 ) -> answers.AnswerReport:
     """Returns a report about many pods, with causes instead of each pod."""
     refusals = refusal_groups(results)
@@ -249,7 +252,7 @@ def _summarised(
     return replace(
         report,
         rows=(),
-        stories=tuple(story for story in report.stories if story.pod in explained),
+        stories=tuple(story for story in report.stories if story.pod in explained_pods),
         sections=sections,
         remarks=tuple(_remarks(results, by_cause=True)),
         is_drawn=False,
@@ -341,7 +344,7 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
             title, shown, Stage(tuple(present.values()), step.node), question, sections
         )
         if len(shown) > MAX_IN_FULL:
-            report = _summarised(report, shown, ())
+            report = _summary_of(report, shown, ())
         yield report
 
 

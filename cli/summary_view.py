@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.reports.answers import Mark
-    from numaproof.simulation.causes import RefusalGroup
+    from numaproof.simulation.refusal_groups import RefusalGroup
     from numaproof.simulation.workload_summary import WorkloadSummary
 
 MAX_IN_FULL = 20
@@ -23,23 +23,23 @@ _MAX_WORKLOADS = 40
 
 def workload_grid(workloads: Sequence[WorkloadSummary]) -> Grid:
     """Returns a table of workloads, those with refused pods first if there are too many."""
-    shown = sorted(workloads, key=lambda one: one.pods == one.admitted)[:_MAX_WORKLOADS]
+    shown = sorted(workloads, key=lambda each: each.pods == each.admitted)[:_MAX_WORKLOADS]
     title = "Pods by workload"
     if len(workloads) > len(shown):
         title += f" ({len(shown)} of {len(workloads)}; --json has all)"
     return Grid(title, _HEADS, tuple(map(_row, (one for one in workloads if one in shown))))
 
 
-def _row(one: WorkloadSummary) -> GridRow:
-    mark: Mark = "fair" if one.unaligned else "good"
-    if one.admitted < one.pods:
+def _row(summary: WorkloadSummary) -> GridRow:
+    mark: Mark = "fair" if summary.unaligned_pods else "good"
+    if summary.admitted < summary.pods:
         mark = "bad"
     cells = (
-        workload_text(one.workload, one.pods),
-        f"{one.admitted} of {one.pods}",
-        str(one.exclusive_cpus or ""),
-        str(one.aligned or ""),
-        str(one.unaligned or ""),
+        workload_text(summary.workload, summary.pods),
+        f"{summary.admitted} of {summary.pods}",
+        str(summary.exclusive_cpus or ""),
+        str(summary.aligned_pods or ""),
+        str(summary.unaligned_pods or ""),
     )
     return GridRow(mark, cells)
 

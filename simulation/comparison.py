@@ -14,7 +14,7 @@ from numaproof.reference.config.fields import DECODED
 from numaproof.simulation import fields, flag_fields
 from numaproof.simulation.admission import admit_pods, begin, node_of, readmissions
 from numaproof.simulation.alignment import are_aligned
-from numaproof.simulation.causes import RefusalGroup, refusal_groups
+from numaproof.simulation.refusal_groups import RefusalGroup, refusal_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,9 +61,9 @@ class ComparedVariant(msgspec.Struct, frozen=True):
         admitted: the number of pods admitted, including those on the node from the start.
         refused: the number of pods refused.
         exclusive_cpus: the number of CPUs assigned exclusively.
-        aligned: the number of pods whose exclusive CPUs, with their memory and devices, are on as
-            few NUMA nodes as possible.
-        unaligned: the number of other pods with exclusive CPUs.
+        aligned_pods: the number of pods whose exclusive CPUs, with their memory and devices, are
+            on as few NUMA nodes as possible.
+        unaligned_pods: the number of other pods with exclusive CPUs.
         split_cores: the number of cores whose threads a container shares with others.
         whole_nodes: the number of NUMA nodes without an exclusively assigned CPU.
         is_best: whether no other configuration is better: more pods admitted, then more exclusive
@@ -78,8 +78,8 @@ class ComparedVariant(msgspec.Struct, frozen=True):
     admitted: int = 0
     refused: int = 0
     exclusive_cpus: int = 0
-    aligned: int = 0
-    unaligned: int = 0
+    aligned_pods: int = 0
+    unaligned_pods: int = 0
     split_cores: int = 0
     whole_nodes: int = 0
     is_best: bool = False
@@ -208,8 +208,14 @@ def compare(
     )
 
 
-def _rank(one: ComparedVariant) -> tuple[int, ...]:
-    return one.admitted, one.exclusive_cpus, one.aligned, -one.split_cores, one.whole_nodes
+def _rank(variant: ComparedVariant) -> tuple[int, ...]:
+    return (
+        variant.admitted,
+        variant.exclusive_cpus,
+        variant.aligned_pods,
+        -variant.split_cores,
+        variant.whole_nodes,
+    )
 
 
 def _play(
@@ -224,9 +230,7 @@ def _play(
     arriving = admit_pods(reference, pods, variant.question.names)
     results = {one.pod: one for one in (*on_node, *arriving)}
     evicted = {name for one in arriving for name in one.preempted}
-    verdicts = {
-        pod: one.refusal is None and pod not in evicted for pod, one in results.items()
-    }
+    verdicts = {pod: one.refusal is None and pod not in evicted for pod, one in results.items()}
     node = node_of(reference)
     return _measure(variant.name, node, tuple(results.values()), verdicts), verdicts
 
@@ -250,8 +254,8 @@ def _measure(
         admitted=sum(verdicts.values()),
         refused=len(verdicts) - sum(verdicts.values()),
         exclusive_cpus=exclusive.bit_count(),
-        aligned=alignments.count(True),
-        unaligned=alignments.count(False),
+        aligned_pods=alignments.count(True),
+        unaligned_pods=alignments.count(False),
         split_cores=split,
         whole_nodes=sum(bool(cpus) and not cpus & exclusive for cpus in topology.nodes.values()),
         causes=refusal_groups(results),

@@ -565,30 +565,50 @@ def hint_steps(
 
 def why_not_preferred(
     policy: TopologyPolicy, pod: Pod, merge: ObservedMerge, requested_amounts: dict[str, int]
-) -> tuple[str, Cause]:
+) -> str:
     """Explains why the hints do not agree on a preferred set of nodes."""
     wanted: dict[str, list[NUMASet]] = {}
-    missing: dict[str, str] = {}
-    is_wide = False
+    missing = []
+    for hinted, resource in _hinted_resources(merge):
+        found, reason = _judge_candidates(
+            policy, pod, hinted, resource, requested_amounts.get(resource, 0)
+        )
+        if reason is not None:
+            missing.append(reason)
+        wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
+    return (
+        "; and ".join(missing)
+        or f"no set of nodes is preferred for every resource: {_describe_preferences(wanted)}"
+    )
+
+
+def _hinted_resources(merge: ObservedMerge) -> Iterator[tuple[ObservedHints, str]]:
+    """Yields the resources with hints of their own; all types of memory share theirs."""
     for hinted in merge.hints:
         previous = None
         for resource, hints in hinted.resources.items():
             if hints is None or (previous is hints and is_memory(resource)):
                 continue
             previous = hints
-            found, reason = _judge_candidates(
-                policy, pod, hinted, resource, requested_amounts.get(resource, 0)
-            )
-            preferred = [one.numa for one in found if one.mark == "preferred"]
-            if reason is not None:
-                missing[resource] = reason
-                is_wide |= bool(preferred)
-            wanted[resource] = preferred
-    if missing:
-        kind: CauseKind = "one node" if is_wide else "preferred nodes"
-        return "; and ".join(missing.values()), Cause(kind, tuple(missing))
-    text = f"no set of nodes is preferred for every resource: {_describe_preferences(wanted)}"
-    return text, Cause("common nodes", tuple(wanted))
+            yield hinted, resource
+
+
+def _merge_cause(policy: TopologyPolicy, merge: ObservedMerge) -> Cause:
+    """Returns why the hints do not agree on a preferred set of nodes."""
+    lacking: dict[str, CauseKind] = {}
+    resources = []
+    for hinted, resource in _hinted_resources(merge):
+        resources.append(resource)
+        hints = hinted.resources[resource]
+        best = evaluation.narrowest(hints) if isinstance(hints, Demand) else None
+        if best is None or not best.preferred:
+            lacking[resource] = "preferred nodes"
+        elif policy.name == SINGLE_NUMA_NODE and best.nodes.bit_count() > 1:
+            lacking[resource] = "one node"
+    if not lacking:
+        return Cause("common nodes", tuple(resources))
+    kind: CauseKind = "one node" if "one node" in lacking.values() else "preferred nodes"
+    return Cause(kind, tuple(name for name, why in lacking.items() if why == kind))
 
 
 def _describe_preferences(preferred_sets: dict[str, list[NUMASet]]) -> str:
@@ -704,31 +724,45 @@ def explain(node: StartedNode, pod: Pod, names: Mapping[str, str]) -> Explanatio
             cause = Cause("allocatable", tuple(one.resource for one in room))
             return Explanation("; ".join(one.text for one in room), (*steps, *room), cause=cause)
         return Explanation("every manager can satisfy the request", tuple(steps))
-    why, cause = why_not_preferred(policy, pod, refused, _asks(setup, pod, refused))
+    why = why_not_preferred(policy, pod, refused, _asks(setup, pod, refused))
     summary = f"{_who(refused.container)}: {why}"
+    cause = _merge_cause(policy, refused)
     return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)), cause)
 
 
-def _allocation_cause(setup: NodeSetup, pod: Pod, failed: FailedAllocation) -> Cause:
+def cause_of(node: StartedNode, pod: Pod) -> Cause:
+    """Returns why the node refuses a pod, without the details of `explain`."""
+    setup = node.setup
+    policy = setup.topology_policy
+    observed = observe(node, pod, policy)
+    if observed.failure is not None:
+        return _allocation_cause(setup, pod, observed.failure)
+    refused = next((one for one in observed.merges if not one.admitted), None)
+    if policy is None or refused is None:
+        return Cause("allocatable", tuple(one.resource for one in node.shortages(pod)))
+    return _merge_cause(policy, refused)
+
+
+def _allocation_cause(setup: NodeSetup, pod: Pod, failure: FailedAllocation) -> Cause:
     """Returns the cause of a failed allocation."""
-    if failed.error.reason == "EmptyPodSharedPoolError":
+    if failure.error.reason == "EmptyPodSharedPoolError":
         return Cause("pod's shared pool")
-    manager = failed.manager
+    manager = failure.manager
     if isinstance(manager, CPUManager):
-        if failed.error.reason != "SMTAlignmentError" or setup.cpu is None:
+        if failure.error.reason != "SMTAlignmentError" or setup.cpu is None:
             return Cause("free", (requests.CPU,))
         per_core = setup.cpu.assignment.cpus_per_core
-        odd = requests.exclusive_cpus(pod, failed.container) % per_core
+        odd = requests.exclusive_cpus(pod, failure.container) % per_core
         return Cause("multiple of a core" if odd else "whole cores")
     if isinstance(manager, MemoryManager):
         try:
-            sizes = container_amounts(pod, failed.container) if failed.container else peak(pod)
+            sizes = container_amounts(pod, failure.container) if failure.container else peak(pod)
         except AllocationError:
             return Cause("not whole bytes")
         return Cause("free", tuple(sizes))
     assert isinstance(manager, DeviceManager)
-    assert failed.container is not None
-    asked = policy.requested_devices(manager.state, failed.container)
+    assert failure.container is not None
+    asked = policy.requested_devices(manager.state, failure.container)
     short = (name for name, count in asked.items() if devices_text(manager.state, pod, name, count))
     return Cause("free", tuple(short))
 

@@ -27,12 +27,12 @@ from numaproof.simulation.admission import (
     view,
     warnings,
 )
-from numaproof.simulation.causes import RefusalGroup, refusal_groups
-from numaproof.simulation.comparison import ComparedVariant
+from numaproof.simulation.comparison import ComparedVariant  # noqa: TC001 - msgspec reads it
 from numaproof.simulation.evaluation_gaps import summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
 from numaproof.simulation.node_state import RunningPod, StateDifference, differences
+from numaproof.simulation.refusal_groups import RefusalGroup, refusal_groups
 from numaproof.simulation.remaining import Remaining, remaining
 from numaproof.simulation.removals import RemovablePod, removable, smallest_removal
 from numaproof.simulation.shared_pool import SharedPool, shrinkage
@@ -239,7 +239,7 @@ class _Player:
         before = snapshot(self._node)
         results = self._admit(pods)
         node, held, pool, left = self._now(before)
-        workloads = summarize_workloads(self._node, workload_names(self._node, pods), results)
+        workloads = summarize_workloads(self._node, workload_names(pods), results)
         steps: list[Step] = []
         for action in actions:
             steps.append(self._step(action))

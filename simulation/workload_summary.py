@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.reference.pods.manifest import read_pod
 from numaproof.simulation.alignment import are_aligned
 from numaproof.simulation.trials import shape
 
@@ -25,20 +26,20 @@ class WorkloadSummary(msgspec.Struct, frozen=True):
         pods: the number of its pods.
         admitted: how many of them are admitted.
         exclusive_cpus: the number of CPUs that they have exclusively, in total.
-        aligned: how many have all exclusive CPUs, with their memory and devices, on as few NUMA
-            nodes as possible.
-        unaligned: how many have exclusive CPUs, but not so.
+        aligned_pods: how many have all exclusive CPUs, with their memory and devices, on as few
+            NUMA nodes as possible.
+        unaligned_pods: how many have exclusive CPUs, but not so.
     """
 
     workload: str
     pods: int
     admitted: int
     exclusive_cpus: int
-    aligned: int
-    unaligned: int
+    aligned_pods: int
+    unaligned_pods: int
 
 
-def workload_names(node: StartedNode, pods: Iterable[DescribedPod]) -> dict[str, str]:
+def workload_names(pods: Iterable[DescribedPod]) -> dict[str, str]:
     """Returns the workload of each pod by the pod's name.
 
     It is what replicas have in common, or the pod's controller. Other pods that request the same in
@@ -47,13 +48,13 @@ def workload_names(node: StartedNode, pods: Iterable[DescribedPod]) -> dict[str,
     alike: dict[tuple[str, str], str] = {}
     names = {}
     for one in pods:
-        kind, namespace, _ = one.name.split("/", 2)
         workload, _, number = one.name.partition("#")
+        namespace = one.manifest["metadata"].get("namespace", "")
         if one.controller:
             owner_kind, _, owner = one.controller.partition("/")
             workload = f"{owner_kind}/{namespace}/{owner}"
-        elif kind == "Pod" and not number:
-            requested = shape(node.read_pod(one.manifest))
+        elif one.name.startswith("Pod/") and not number:
+            requested = shape(read_pod(one.manifest, "budget"))
             workload = alike.setdefault((namespace, requested), one.name)
         names[one.name] = workload
     return names
@@ -77,6 +78,6 @@ def _summary(node: StartedNode, name: str, results: Sequence[PodResult]) -> Work
         pods=len(results),
         admitted=len(held),
         exclusive_cpus=sum(len(one.exclusive) for each in held for one in each.values()),
-        aligned=alignments.count(True),
-        unaligned=alignments.count(False),
+        aligned_pods=alignments.count(True),
+        unaligned_pods=alignments.count(False),
     )
