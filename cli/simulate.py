@@ -6,10 +6,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
+from numaproof.cli.fleet_nodes import FleetOptions, read_fleet
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.ordered_options import ALL, OrderedCommand
 from numaproof.cli.outputs import OUTPUT_FILE
@@ -17,8 +19,12 @@ from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from rich.console import RenderableType
+
+    from numaproof.cli.captured_nodes import NodeFile
     from numaproof.reports.answers import AnswerReport
 
 SOME_REFUSED = 1
@@ -27,6 +33,7 @@ SOME_REFUSED = 1
 @click.command(cls=OrderedCommand)
 @captured_node_option(
     necessary=("machine", "configs"),
+    fleet="nodes",
     machine="machine",
     config="configs",
     state="state",
@@ -107,6 +114,7 @@ SOME_REFUSED = 1
 @click.argument("files", metavar="PODS...", type=user_files.USER_FILE, nargs=-1)
 def simulate(
     *,
+    nodes: tuple[NodeFile, ...],
     machine: str,
     assume: tuple[tuple[str, int], ...],
     configs: tuple[user_files.UserFile, ...],
@@ -151,6 +159,20 @@ def simulate(
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --state kubelet \\
         --pods-on-node on-node.yaml pods.yaml --remove web --restart
     """
+    if nodes:
+        own_release = _is_given("kubernetes")
+        options = FleetOptions(
+            configs=configs,
+            devices=devices,
+            kubernetes=kubernetes if own_release else "",
+            newest=kubernetes,
+            assume=assume,
+            follows_docs=baseline == "documented",
+            lenient=lenient,
+        )
+        return _simulate_fleet(
+            nodes, files, options, replicas=replicas, node_name=node_name, as_json=as_json
+        )
     from msgspec.structs import replace
 
     from numaproof.cli.node_files import read_state, read_variants, what_ifs, wishes_of
@@ -229,9 +251,71 @@ def simulate(
     return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
 
 
+def _is_given(parameter: str) -> bool:
+    """Whether the command line sets a parameter."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source == ParameterSource.COMMANDLINE
+
+
+_SINGLE = (
+    *("machine", "state", "on_node", "remove", "restart", "later", "compare", "explain", "out"),
+    *("nrt", "strict"),
+)
+"""The options that are about a single node."""
+
+
+def _simulate_fleet(
+    nodes: Sequence[NodeFile],
+    files: Sequence[user_files.UserFile],
+    options: FleetOptions,
+    *,
+    replicas: int | None,
+    node_name: str,
+    as_json: bool,
+) -> int:
+    """Shows which of several nodes admit the pods.
+
+    Raises:
+        click.UsageError: an option is about a single node.
+    """
+    from msgspec.structs import replace
+
+    from numaproof.cli.fleet_view import fleet_parts
+    from numaproof.simulation.fleet import simulate_fleet
+    from numaproof.workdir.scratch import scratch_folder
+
+    context = click.get_current_context()
+    for param in context.command.params:
+        if param.name in _SINGLE and _is_given(param.name):
+            raise click.UsageError(f"{param.opts[0]} needs a single --node")
+    user_files.check_read_once((*options.configs, *files))
+    fleet, notes = read_fleet(nodes, options)
+    releases = tuple(dict.fromkeys(one.question.kubernetes for one in fleet))
+    _, asked = user_files.read_node(
+        (), files, releases, lenient=options.lenient, replicas=replicas, node_name=node_name
+    )
+    for note in (*notes, *asked.notes):
+        click.echo(note, err=True)
+    user_files.require_pods(asked, files)
+    with scratch_folder() as folder:
+        found = simulate_fleet(fleet, asked.pods, folder)
+    found = replace(found, notes=(*notes, *asked.notes))
+    if as_json:
+        click.echo(codec.encode(found))
+    else:
+        _print(fleet_parts(found))
+    return 0 if found.admitted else SOME_REFUSED
+
+
 def _show(report: AnswerReport) -> None:
     from numaproof.reports.answers import parts
-    from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
+    from numaproof.reports.console import PLAIN_WIDTH, terminal_width
 
-    shown = parts(report, terminal_width() or PLAIN_WIDTH)
-    show(islice((one for part in shown for one in ("", part)), 1, None), fold=True)
+    _print(parts(report, terminal_width() or PLAIN_WIDTH))
+
+
+def _print(parts: Iterable[RenderableType]) -> None:
+    """Prints the parts of an answer, with an empty line between them."""
+    from numaproof.reports.console import show
+
+    show(islice((one for part in parts for one in ("", part)), 1, None), fold=True)

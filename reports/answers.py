@@ -213,8 +213,7 @@ _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 
 def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
     """Yields the answer: a heading, the table, a drawing `width` columns wide, and explanations."""
-    mark = mark_of(answer)
-    head = Text(f"{SIGNS[mark]} {whole_line(answer.title)}", style=f"bold {_STYLES[mark]}")
+    head = heading(mark_of(answer), answer.title)
     setting = " · ".join(f"{name} {value}" for name, value in answer.setting)
     yield Group(head, Text(setting, "dim")) if setting else head
     if answer.rows:
@@ -226,7 +225,7 @@ def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
             answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width
         )
     for section in answer.sections:
-        yield _block(section.mark, section.title, map(_section_line, section.lines))
+        yield text_of(section)
     for story in answer.stories:
         yield _block("good" if story.good else "bad", story.pod, _story(story))
     for shaped in answer.shaped_answers:
@@ -260,6 +259,16 @@ def _table(rows: tuple[ContainerRow, ...]) -> Table:
     return table
 
 
+def heading(mark: Mark, title: str) -> Text:
+    """Returns a heading with a mark as text."""
+    return Text(f"{SIGNS[mark]} {whole_line(title)}", style=f"bold {_STYLES[mark]}")
+
+
+def text_of(section: Section) -> Group:
+    """Returns a section as text."""
+    return _block(section.mark, section.title, map(_section_line, section.lines))
+
+
 def grid_text(grid: Grid) -> Group:
     """Returns a grid as text."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -273,8 +282,7 @@ def grid_text(grid: Grid) -> Group:
 
 
 def _block(mark: Mark, name: str, parts: Iterable[RenderableType]) -> Group:
-    head = Text(f"{SIGNS[mark]} {whole_line(name)}", style=f"bold {_STYLES[mark]}")
-    return Group(head, *(Padding(part, (0, 0, 0, 2)) for part in parts))
+    return Group(heading(mark, name), *(Padding(part, (0, 0, 0, 2)) for part in parts))
 
 
 def _story(story: Story) -> Iterator[RenderableType]:

@@ -170,6 +170,11 @@ class Question(msgspec.Struct, frozen=True):
         """The names, by uid, of the pods that are on the node from the start."""
         return self.state.names if self.state else {}
 
+    @property
+    def pods_on_node(self) -> Sequence[RunningPod]:
+        """The pods that are on the node from the start."""
+        return self.state.pods if self.state else ()
+
 
 class EveryPod:
     """Contains the name of every pod."""
@@ -374,9 +379,7 @@ def admit(
     """
     node = node_of(reference)
     pod = node.read_pod(described_pod.manifest)
-    served = node.device_manager.state.serves
-    missing = {name: n for name, n in requests.extended_resources(pod).items() if not served(name)}
-    if missing:
+    if missing := requests.missing_devices(node, pod):
         return _unschedulable_result(described_pod.name, missing)
     before = snapshot(node)
     answer = require_answer(reference, "admit", messages.AdmitArgs(described_pod.manifest))

@@ -225,8 +225,7 @@ def _play(
     reference, start = begin(variant.question, state_dir)
     if isinstance(start, messages.StartRefused):
         return ComparedVariant(variant.name, start), {}
-    state = variant.question.state
-    on_node = readmissions(reference, [one.pod for one in state.pods] if state else ())
+    on_node = readmissions(reference, [one.pod for one in variant.question.pods_on_node])
     arriving = admit_pods(reference, pods, variant.question.names)
     results = {one.pod: one for one in (*on_node, *arriving)}
     evicted = {name for one in arriving for name in one.preempted}

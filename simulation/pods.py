@@ -53,7 +53,7 @@ _NODE = ("spec", "nodeName")
 _MAX_NODES = 5
 _KIND_LINE = re.compile(r"""^\s*["']?kind["']?\s*:""", re.MULTILINE)
 
-MAX_PODS = 1000
+MAX_PODS = 10_000
 """Far more pods than a node runs ("Considerations for large clusters" recommends at most 110)."""
 
 

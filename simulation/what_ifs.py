@@ -218,8 +218,7 @@ class _Player:
         self._question = question
         self._state_dir = state_dir
         self._wishes = wishes
-        pods = question.state.pods if question.state else ()
-        self._present = {one.uid: one for one in pods}
+        self._present = {one.uid: one for one in question.pods_on_node}
         self._names = dict(question.names)
         self._room_made: set[str] = set()
 
