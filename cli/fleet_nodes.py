@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import msgspec
 
 from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import NodeFile, missing_parts, node_release, user_file
@@ -13,7 +14,7 @@ from numaproof.cli.machine_names import read_machine
 from numaproof.cli.node_files import read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numaproof.formats.machines.description import MachineText
     from numaproof.formats.nodes.reading import CapturedNode
@@ -127,7 +128,11 @@ class _Reader:
             flags=settings.flags,
             state=state.state,
         )
-        missing = missing_parts(node.file, node.record, _PARTS) if node.record else ()
+        missing: Iterable[str] = ()
+        if node.record:
+            # One line for all nodes that lack the same.
+            record = msgspec.structs.replace(node.record, node="NODE")
+            missing = missing_parts(node.file, record, _PARTS)
         notes = (*missing, *described.lines, *settings.notes, *unknown, *state.notes, *unsure)
         name = file.name or node.node or Path(file.path).name
         remarks = tuple(note.removeprefix(f"{node.file}: ") for note in notes)

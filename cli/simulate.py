@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
-from numaproof.cli.fleet_nodes import FleetOptions, read_fleet
+from numaproof.cli.fleet import is_given, read_and_simulate
+from numaproof.cli.fleet_nodes import FleetOptions
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.ordered_options import ALL, OrderedCommand
 from numaproof.cli.outputs import OUTPUT_FILE
@@ -19,13 +20,15 @@ from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from rich.console import RenderableType
 
     from numaproof.cli.captured_nodes import NodeFile
     from numaproof.reports.answers import AnswerReport
+    from numaproof.simulation.admission import Question
+    from numaproof.simulation.fleet import FleetSimulation
+    from numaproof.simulation.what_ifs import NodeSimulation
 
 SOME_REFUSED = 1
 
@@ -105,6 +108,12 @@ SOME_REFUSED = 1
     help="Also write the answer as a web page or a drawing.",
 )
 @click.option(
+    "--nrt",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Also write the node in the end as a NodeResourceTopology.",
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Also exit with 1 if a known defect of the kubelet affects an answer.",
@@ -128,6 +137,7 @@ def simulate(
     restart: int,
     later: tuple[user_files.UserFile, ...],
     out: Path | None,
+    nrt: Path | None,
     files: tuple[user_files.UserFile, ...],
     baseline: str,
     compare: tuple[str, ...],
@@ -160,19 +170,17 @@ def simulate(
         --pods-on-node on-node.yaml pods.yaml --remove web --restart
     """
     if nodes:
-        own_release = _is_given("kubernetes")
         options = FleetOptions(
             configs=configs,
             devices=devices,
-            kubernetes=kubernetes if own_release else "",
+            kubernetes=kubernetes if is_given("kubernetes") else "",
             newest=kubernetes,
             assume=assume,
             follows_docs=baseline == "documented",
             lenient=lenient,
         )
-        return _simulate_fleet(
-            nodes, files, options, replicas=replicas, node_name=node_name, as_json=as_json
-        )
+        fleet = read_and_simulate(nodes, files, options, replicas=replicas, node_name=node_name)
+        return _answer_fleet(fleet, as_json=as_json)
     from msgspec.structs import replace
 
     from numaproof.cli.node_files import read_state, read_variants, what_ifs, wishes_of
@@ -186,11 +194,7 @@ def simulate(
     from numaproof.workdir.output_files import write_file
     from numaproof.workdir.scratch import scratch_folder
 
-    if out is not None and out.suffix not in WRITERS:
-        kinds = " or ".join(WRITERS)
-        raise click.BadParameter(
-            f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
-        )
+    _check_output(out)
     user_files.check_read_once((*configs, *files, *on_node, *later))
     settings, asked = user_files.read_node(
         configs, files, (kubernetes,), lenient=lenient, replicas=replicas, node_name=node_name
@@ -239,79 +243,69 @@ def simulate(
             found = replace(found, comparison=results)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
     found = replace(found, notes=notes)
-    told = answer(found, question, machine, wishes.explain_pods)
+    report = answer(found, question, machine, wishes.explain_pods)
     if out is not None:
-        write_file(out, visible(WRITERS[out.suffix](told)))
-    if as_json:
-        click.echo(codec.encode(found))
-    else:
-        _show(told)
-        if out is not None:
-            click.echo(f"\nwrote {out}")
+        write_file(out, visible(WRITERS[out.suffix](report)))
+    if nrt is not None:
+        write_file(nrt, _topology_object(found, question, node_name or Path(machine).name))
+    _show(found, report, [out, nrt], as_json=as_json)
     return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
 
 
-def _is_given(parameter: str) -> bool:
-    """Whether the command line sets a parameter."""
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source == ParameterSource.COMMANDLINE
-
-
-_SINGLE = (
-    *("machine", "state", "on_node", "remove", "restart", "later", "compare", "explain", "out"),
-    *("nrt", "strict"),
-)
-"""The options that are about a single node."""
-
-
-def _simulate_fleet(
-    nodes: Sequence[NodeFile],
-    files: Sequence[user_files.UserFile],
-    options: FleetOptions,
-    *,
-    replicas: int | None,
-    node_name: str,
-    as_json: bool,
-) -> int:
-    """Shows which of several nodes admit the pods.
+def _check_output(out: Path | None) -> None:
+    """Checks that the name of the output file has a known extension.
 
     Raises:
-        click.UsageError: an option is about a single node.
+        click.BadParameter: it has not.
     """
-    from msgspec.structs import replace
+    from numaproof.reports.answers import WRITERS
 
+    if out is not None and out.suffix not in WRITERS:
+        kinds = " or ".join(WRITERS)
+        raise click.BadParameter(
+            f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
+        )
+
+
+def _answer_fleet(fleet: FleetSimulation, *, as_json: bool) -> int:
+    """Prints where the pods fit, and returns the exit code."""
     from numaproof.cli.fleet_view import fleet_parts
-    from numaproof.simulation.fleet import simulate_fleet
-    from numaproof.workdir.scratch import scratch_folder
 
-    context = click.get_current_context()
-    for param in context.command.params:
-        if param.name in _SINGLE and _is_given(param.name):
-            raise click.UsageError(f"{param.opts[0]} needs a single --node")
-    user_files.check_read_once((*options.configs, *files))
-    fleet, notes = read_fleet(nodes, options)
-    releases = tuple(dict.fromkeys(one.question.kubernetes for one in fleet))
-    _, asked = user_files.read_node(
-        (), files, releases, lenient=options.lenient, replicas=replicas, node_name=node_name
-    )
-    for note in (*notes, *asked.notes):
-        click.echo(note, err=True)
-    user_files.require_pods(asked, files)
-    with scratch_folder() as folder:
-        found = simulate_fleet(fleet, asked.pods, folder)
-    found = replace(found, notes=(*notes, *asked.notes))
     if as_json:
-        click.echo(codec.encode(found))
+        click.echo(codec.encode(fleet))
     else:
-        _print(fleet_parts(found))
-    return 0 if found.admitted else SOME_REFUSED
+        _print(fleet_parts(fleet))
+    return 0 if fleet.admitted else SOME_REFUSED
 
 
-def _show(report: AnswerReport) -> None:
+def _show(
+    found: NodeSimulation, report: AnswerReport, files: Iterable[Path | None], *, as_json: bool
+) -> None:
+    """Prints the answer as JSON or text, and the names of files that were written."""
     from numaproof.reports.answers import parts
     from numaproof.reports.console import PLAIN_WIDTH, terminal_width
 
+    if as_json:
+        click.echo(codec.encode(found))
+        return
     _print(parts(report, terminal_width() or PLAIN_WIDTH))
+    for file in files:
+        if file is not None:
+            click.echo(f"\nwrote {file}")
+
+
+def _topology_object(found: NodeSimulation, question: Question, name: str) -> str:
+    """Returns the node after the last step as a NodeResourceTopology.
+
+    Raises:
+        click.UsageError: the kubelet does not start.
+    """
+    from numaproof.simulation.node_resource_topology import dump
+
+    last = found.steps[-1] if found.steps else found
+    if last.node is None or last.remaining is None:
+        raise click.UsageError("--nrt: the kubelet does not start, so there is no node to write")
+    return dump(name, question.machine, last.node, last.remaining)
 
 
 def _print(parts: Iterable[RenderableType]) -> None:

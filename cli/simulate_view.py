@@ -192,7 +192,7 @@ def answer(
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
-        return _refused_start(start, question, setting, shaped)
+        return _with_comparison(_refused_start(start, question, setting, shaped), simulation)
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
@@ -222,15 +222,7 @@ def answer(
             more = f"and {plural(len(shaped) - _MAX_WARNINGS, 'more answer')}: see --json"
             shaped = (*shaped[:_MAX_WARNINGS], answers.ShapedAnswer("defects", more, (), ()))
     if simulation.comparison:
-        report = replace(
-            report,
-            rows=(),
-            stories=(),
-            remarks=(),
-            sections=tuple(difference_sections(simulation.comparison)),
-            grids=(comparison_grid(simulation.comparison),),
-            is_drawn=False,
-        )
+        report = replace(_with_comparison(report, simulation), rows=(), stories=(), remarks=())
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
@@ -238,6 +230,20 @@ def answer(
         shaped_answers=shaped,
         limits=tuple(_limits(simulation)),
         what_ifs=tuple(_what_ifs(simulation, question)),
+    )
+
+
+def _with_comparison(
+    report: answers.AnswerReport, simulation: NodeSimulation
+) -> answers.AnswerReport:
+    """Returns a report with the comparison of configurations, if there is one, and no drawing."""
+    if not simulation.comparison:
+        return report
+    return replace(
+        report,
+        sections=tuple(difference_sections(simulation.comparison)),
+        grids=(comparison_grid(simulation.comparison),),
+        is_drawn=False,
     )
 
 
