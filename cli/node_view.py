@@ -63,9 +63,10 @@ def remaining_section(remaining: Remaining) -> Section:
 
 
 def _remaining_lines(remaining: Remaining) -> Iterator[str]:
-    for one in remaining.nodes:
-        where = "without a NUMA node" if one.numa is None else f"node {one.numa}"
-        yield f"{where}: {', '.join(_free_texts(one)) or 'nothing'}"
+    free = [(one.numa, ", ".join(_free_texts(one))) for one in remaining.nodes]
+    for numa, text in free if any(text for _, text in free) else ():
+        where = "without a NUMA node" if numa is None else f"node {numa}"
+        yield f"{where}: {text or 'nothing'}"
     if remaining.shared:
         pool = f"shared pool: {plural(len(remaining.shared), 'CPU')}"
         if remaining.sharing_pods:
@@ -73,7 +74,8 @@ def _remaining_lines(remaining: Remaining) -> Iterator[str]:
             pool += f" requesting {room(CPU, remaining.sharing_request)}"
         yield pool
     yield f"largest Guaranteed pod: {_pod_text(remaining.largest)}"
-    if remaining.largest_on_one_node != remaining.largest:
+    has_nodes = remaining.largest is not None and bool(remaining.largest.numa)
+    if has_nodes and remaining.largest_on_one_node != remaining.largest:
         yield f"largest on one NUMA node: {_pod_text(remaining.largest_on_one_node)}"
 
 

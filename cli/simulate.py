@@ -87,7 +87,7 @@ SOME_REFUSED = 1
 @click.option(
     "--compare",
     multiple=True,
-    metavar="FIELD=VALUE,...|FILE",
+    metavar="KEY=VALUE,...|FILE",
     help="Also try other values of a setting, such as topologyManagerPolicy=restricted,none or"
     " cpuManagerPolicyOptions.full-pcpus-only=true, or another configuration, and compare."
     " Repeatable: tries every combination of values.",
@@ -279,14 +279,14 @@ def _answer_fleet(fleet: FleetSimulation, *, as_json: bool) -> int:
 
 
 def _show(
-    found: NodeSimulation, report: AnswerReport, files: Iterable[Path | None], *, as_json: bool
+    simulation: NodeSimulation, report: AnswerReport, files: Iterable[Path | None], *, as_json: bool
 ) -> None:
     """Prints the answer as JSON or text, and the names of files that were written."""
     from numaproof.reports.answers import parts
     from numaproof.reports.console import PLAIN_WIDTH, terminal_width
 
     if as_json:
-        click.echo(codec.encode(found))
+        click.echo(codec.encode(simulation))
         return
     _print(parts(report, terminal_width() or PLAIN_WIDTH))
     for file in files:
@@ -294,7 +294,7 @@ def _show(
             click.echo(f"\nwrote {file}")
 
 
-def _topology_object(found: NodeSimulation, question: Question, name: str) -> str:
+def _topology_object(simulation: NodeSimulation, question: Question, name: str) -> str:
     """Returns the node after the last step as a NodeResourceTopology.
 
     Raises:
@@ -302,7 +302,7 @@ def _topology_object(found: NodeSimulation, question: Question, name: str) -> st
     """
     from numaproof.simulation.node_resource_topology import dump
 
-    last = found.steps[-1] if found.steps else found
+    last = simulation.steps[-1] if simulation.steps else simulation
     if last.node is None or last.remaining is None:
         raise click.UsageError("--nrt: the kubelet does not start, so there is no node to write")
     return dump(name, question.machine, last.node, last.remaining)

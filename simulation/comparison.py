@@ -162,7 +162,7 @@ def variants(
     for values in product(*(one.values for one in changes)) if changes else ():
         config = dict(question.config)
         for change, (_, value) in zip(changes, values, strict=True):
-            config = _changed(config, change.path, value)
+            config = _with_change(config, change.path, value)
         name = ", ".join(
             f"{change.name} {text}" for change, (text, _) in zip(changes, values, strict=True)
         )
@@ -175,7 +175,7 @@ def variants(
     return tuple(found)
 
 
-def _changed(config: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def _with_change(config: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
     field, *keys = path
     if keys:
         value = {**(config.get(field) or {}), keys[0]: value}
@@ -183,7 +183,7 @@ def _changed(config: Mapping[str, Any], path: tuple[str, ...], value: Any) -> di
 
 
 def compare(
-    tried: Sequence[Variant], pods: Sequence[DescribedPod], folder: Path
+    candidates: Sequence[Variant], pods: Sequence[DescribedPod], folder: Path
 ) -> tuple[ComparedVariant, ...]:
     """Returns what each configuration does with the pods; `folder` is an empty directory.
 
@@ -192,7 +192,7 @@ def compare(
     """
     found: list[ComparedVariant] = []
     first: dict[str, bool] = {}
-    for number, variant in enumerate(tried):
+    for number, variant in enumerate(candidates):
         state_dir = folder / str(number)
         state_dir.mkdir()
         one, verdicts = _play(variant, pods, str(state_dir))

@@ -86,7 +86,8 @@ class FleetWorkload(msgspec.Struct, frozen=True):
         fits: the nodes that would admit one of them, each on its own.
         refusals: why the other nodes that start would not.
         placed_pods: how many of the pods the placement places.
-        unplaced: why, after the placement, no node admits another one; empty if all are placed.
+        last_refusals: why, after the placement, no node admits another one; empty if all are
+            placed.
     """
 
     workload: str
@@ -95,7 +96,7 @@ class FleetWorkload(msgspec.Struct, frozen=True):
     fits: tuple[str, ...]
     refusals: tuple[NodeRefusals, ...]
     placed_pods: int
-    unplaced: tuple[NodeRefusals, ...] = ()
+    last_refusals: tuple[NodeRefusals, ...] = ()
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -306,7 +307,7 @@ def _workload(
         fits=fits,
         refusals=_refusals(first, kind.shape, manifest),
         placed_pods=count,
-        unplaced=() if count == len(pods) else _refusals(final, kind.shape, manifest),
+        last_refusals=() if count == len(pods) else _refusals(final, kind.shape, manifest),
     )
 
 
@@ -324,13 +325,13 @@ def _refusals(
     return tuple(sorted(found, key=lambda group: -len(group.nodes)))
 
 
-def _after(node: FleetNode, started: _Node | None) -> FleetNode:
-    if started is None:
+def _after(node: FleetNode, last: _Node | None) -> FleetNode:
+    if last is None:
         return node
-    state = started.state.node
+    state = last.state.node
     policy = state.setup.cpu
     free = policy.available(state.cpus.state).bit_count() if policy else 0
-    return msgspec.structs.replace(node, placed_pods=len(started.placed_pods), free_cpus=free)
+    return msgspec.structs.replace(node, placed_pods=len(last.placed_pods), free_cpus=free)
 
 
 def unplaced_pods(simulation: FleetSimulation) -> Counter[str]:
@@ -338,5 +339,5 @@ def unplaced_pods(simulation: FleetSimulation) -> Counter[str]:
     counts: Counter[str] = Counter()
     for one in simulation.workloads:
         if left := one.pods - one.placed_pods:
-            counts[str(one.unplaced[0].cause) if one.unplaced else "evicted"] += left
+            counts[str(one.last_refusals[0].cause) if one.last_refusals else "evicted"] += left
     return counts

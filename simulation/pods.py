@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from numaproof.inputs.documents import dotted_path, value_at
+from numaproof.inputs.documents import LISTING, dotted_path, value_at
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.streams import MAX_PROBLEMS, split_documents
@@ -161,7 +161,7 @@ class _Reader:
         errors: list[DocumentError] = []
         documents: list[Document] = []
         with collect_errors(errors):
-            documents += split_documents(text, file, errors)
+            documents += split_documents(text, file, errors, LISTING)
         if is_optional and not any(map(_is_about_kubernetes, documents)):
             is_template = bool(errors) and "{{" in text
             if is_template or not (errors and _KIND_LINE.search(text)):
