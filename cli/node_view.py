@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from numaproof.simulation.admission import Question
     from numaproof.simulation.holdings import CPUHoldings, NodeHoldings
-    from numaproof.simulation.remaining import LargestPod, Remaining, RemainingNode
+    from numaproof.simulation.largest_pod import LargestPod
+    from numaproof.simulation.remaining import Remaining, RemainingNode
     from numaproof.simulation.removals import Mark, RemovablePod, Removals
     from numaproof.simulation.shared_pool import SharedPool
     from numaproof.simulation.what_ifs import NodeSimulation, Step

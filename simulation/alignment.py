@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol import messages
+    from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.node import StartedNode
 
 
@@ -34,17 +35,19 @@ def nodes_of(node: StartedNode, container: messages.Container) -> NUMASet:
     return NUMASet.from_mask(used)
 
 
+def fewest_nodes(topology: CPUTopology, cpus: int) -> int:
+    """Returns on how few NUMA nodes an empty machine could provide some CPUs, at least 1."""
+    sizes = sorted((mask.bit_count() for mask in topology.nodes.values()), reverse=True)
+    nodes = 1
+    while sum(sizes[:nodes]) < cpus and nodes < len(sizes):
+        nodes += 1
+    return nodes
+
+
 def is_aligned(node: StartedNode, container: messages.Container) -> bool:
     """Whether the container is on as few NUMA nodes as an empty machine would need for its CPUs."""
-    sizes = sorted((mask.bit_count() for mask in node.setup.topology.nodes.values()), reverse=True)
-    left = len(container.exclusive)
-    fewest = 0
-    for size in sizes:
-        if left <= 0:
-            break
-        left -= size
-        fewest += 1
-    return len(nodes_of(node, container)) <= max(1, fewest)
+    fewest = fewest_nodes(node.setup.topology, len(container.exclusive))
+    return len(nodes_of(node, container)) <= fewest
 
 
 def are_aligned(node: StartedNode, containers: Mapping[str, messages.Container]) -> bool | None:
