@@ -100,7 +100,7 @@ def parse_change(text: str) -> Change:
     name, equals, values = text.partition("=")
     field, dot, key = name.partition(".")
     if not equals:
-        raise ChangeError(f"{text!r} is neither a file nor FIELD=VALUE")
+        raise ChangeError(f"{text!r} is neither a file nor KEY=VALUE")
     if field not in DECODED:
         raise ChangeError(f"no resource manager reads {field!r}; {suggestion(field, DECODED)}")
     type_ = fields.table()[fields.CONFIGURATION][field].type

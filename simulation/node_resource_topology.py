@@ -90,7 +90,7 @@ def _resources(
     for resource, capacity in {"memory": node.memory, **pages}.items():
         if table := tables.get(resource):
             yield resource, capacity, table.allocated + table.free, table.free
-        elif capacity:
+        else:
             yield resource, capacity, capacity, capacity
     near = [one for one in view.devices if one.numa and node.node_id in one.numa]
     counts = Counter(one.resource for one in near)

@@ -57,10 +57,10 @@ CAUSES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         STATIC | RESTRICTED | MEMORY,
         [amounts(9)],
     ),
-    "too few CPUs free": (STATIC, [amounts(12), amounts(4)]),
-    "too few memory free": (STATIC | MEMORY, [amounts(1, "20Gi"), amounts(1, "20Gi")]),
-    "too few vendor.example/nic free": (STATIC, [amounts(1, **{NIC: 2})]),
-    "too few whole cores free": (
+    "not enough CPUs free": (STATIC, [amounts(12), amounts(4)]),
+    "not enough memory free": (STATIC | MEMORY, [amounts(1, "20Gi"), amounts(1, "20Gi")]),
+    "not enough vendor.example/nic free": (STATIC, [amounts(1, **{NIC: 2})]),
+    "not enough whole cores free": (
         STATIC | {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}},
         [amounts(16)],
     ),
@@ -68,7 +68,7 @@ CAUSES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         STATIC | {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}},
         [amounts(3)],
     ),
-    "too few allocatable CPUs left": ({}, [amounts(17)]),
+    "not enough allocatable CPUs left": ({}, [amounts(17)]),
     "no device plugin provides vendor.example/gpu": (
         STATIC,
         [amounts(1, **{"vendor.example/gpu": 1})],
