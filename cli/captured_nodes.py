@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -31,13 +31,23 @@ _NAMES: dict[str, str] = {
 """How messages call the parts that are not called by their own names."""
 
 
+class NodeFile(NamedTuple):
+    """A captured node: its path, the chosen node if it has several, and its name if given."""
+
+    path: str
+    choice: str = ""
+    name: str = ""
+
+
 def captured_node_option(
-    necessary: tuple[str, ...] = ("machine",), **parameters: str
+    necessary: tuple[str, ...] = ("machine",), fleet: str = "", **parameters: str
 ) -> Callable[[F], F]:
     """Returns the option ``--node``, which fills in other parameters of a command.
 
     Args:
         necessary: the parameters without which the command can't run.
+        fleet: the parameter for several nodes, as a tuple of `NodeFile`, which is empty for a
+            single node; the command takes one node if it has no such parameter.
         parameters: the command's parameter for each `Part` that it takes.
 
     Raises:
@@ -48,22 +58,35 @@ def captured_node_option(
 
     def decorate(command: F) -> F:
         parts = _listing([_NAMES.get(part, part) for part in parameters])
+        several = (
+            " For several nodes, use NAME=FILE, repeatable, or a directory of such files."
+            if fleet
+            else ""
+        )
 
         @click.option(
             "--node",
-            "node_file",
-            metavar="FILE",
+            "node_files",
+            multiple=bool(fleet),
+            metavar="[NAME=]FILE" if fleet else "FILE",
             help=f"Take the {parts} from an archive of kubectl numaproof, a"
             " must-gather or a sosreport. FILE#NODE chooses one of several nodes. Other options"
-            " override it.",
+            f" override it.{several}",
         )
         @click.pass_context
         @wraps(command)
-        def run(ctx: click.Context, /, *, node_file: str | None, **values: Any) -> Any:
+        def run(
+            ctx: click.Context, /, *, node_files: tuple[str, ...] | str | None, **values: Any
+        ) -> Any:
+            names = (node_files,) if isinstance(node_files, str) else node_files or ()
+            if fleet:
+                values[fleet] = _several(names)
+                if values[fleet]:
+                    return command(**values)
             with ExitStack() as stack:
                 node = None
-                if node_file is not None:
-                    node = stack.enter_context(_open(node_file))
+                if names:
+                    node = stack.enter_context(_open(names[0]))
                     values_by_part = _parts_of(ctx, node, parameters)
                     values |= {parameters[part]: value for part, value in values_by_part.items()}
                     for line in _lines(node, _open_parts(ctx, parameters), values_by_part):
@@ -76,14 +99,54 @@ def captured_node_option(
     return decorate
 
 
-def _open(name: str) -> AbstractContextManager[CapturedNode]:
+def _several(names: Sequence[str]) -> tuple[NodeFile, ...]:
+    """Returns the nodes if there are several, or one has a name of its own."""
+    found: list[NodeFile] = []
+    for text in names:
+        name, equals, file = text.partition("=")
+        if not equals or Path(text).exists():
+            name, file = "", text
+        members = () if equals and name else _members(Path(file))
+        if members:
+            found += (NodeFile(str(path), name=path.name.partition(".")[0]) for path in members)
+        else:
+            path, choice = _existing(file)
+            found.append(NodeFile(path, choice, name))
+    is_single = len(names) == len(found) == 1 and not found[0].name
+    return () if is_single else tuple(found)
+
+
+def _members(folder: Path) -> tuple[Path, ...]:
+    """Returns the captured nodes in a directory that isn't one itself."""
+    from numaproof import fakesys
+    from numaproof.formats.nodes import contents
+
+    if not folder.is_dir() or (folder / contents.RECORD).exists():
+        return ()
+    inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    return tuple(
+        path for path in inside if fakesys.is_archive(path) or (path / contents.RECORD).exists()
+    )
+
+
+def _existing(name: str) -> tuple[str, str]:
+    """Splits ``FILE#NODE``.
+
+    Raises:
+        click.BadParameter: the file does not exist.
+    """
     from numaproof.cli.machine_names import split_node
-    from numaproof.formats.nodes.reading import open_node
 
     file, node = split_node(name)
     if not Path(file).exists():
         raise click.BadParameter(f"{file!r} does not exist; check the path", param_hint="'--node'")
-    return open_node(file, node)
+    return file, node
+
+
+def _open(name: str) -> AbstractContextManager[CapturedNode]:
+    from numaproof.formats.nodes.reading import open_node
+
+    return open_node(*_existing(name))
 
 
 def _parts_of(
@@ -96,10 +159,10 @@ def _parts_of(
     """
     offers: dict[str, Any] = {
         "machine": node.machine,
-        "config": tuple(map(_user_file, node.configuration)),
-        "state": node.state and _user_file(node.state),
-        "pods": node.pods and (_user_file(node.pods),),
-        "release": _release(node),
+        "config": tuple(map(user_file, node.configuration)),
+        "state": node.state and user_file(node.state),
+        "pods": node.pods and (user_file(node.pods),),
+        "release": node_release(node),
     }
     parts = _open_parts(ctx, parameters)
     if "machine" not in parts:
@@ -117,12 +180,13 @@ def _open_parts(ctx: click.Context, parameters: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _user_file(source: SourceFile) -> UserFile:
+def user_file(source: SourceFile) -> UserFile:
+    """Returns a file of a captured node as the commands read files."""
     return UserFile(source.name, path=source.path)
 
 
-def _release(node: CapturedNode) -> str | None:
-    """The supported release of the node's kubelet, if there is one."""
+def node_release(node: CapturedNode) -> str | None:
+    """Returns the supported release of the node's kubelet, if there is one."""
     from numaproof.protocol.releases import RELEASES
 
     release = ".".join(node.kubernetes.removeprefix("v").split(".")[:2])
@@ -143,7 +207,7 @@ def _lines(
         known = f"{RELEASES[0]} to {RELEASES[-1]}"
         yield f"{node.file}: kubelet {node.kubernetes} is not among the known releases, {known}"
     if node.record is not None:
-        yield from _missing(node.file, node.record, parts)
+        yield from missing_parts(node.file, node.record, parts)
 
 
 _FILES = {
@@ -155,7 +219,7 @@ _FILES = {
 """The file or folder of an archive that has most of a part."""
 
 
-def _missing(file: str, record: Record, parts: Sequence[str]) -> Iterator[str]:
+def missing_parts(file: str, record: Record, parts: Sequence[str]) -> Iterator[str]:
     """Yields what an archive lacks of some parts, and how to get it."""
     for failure in record.failures:
         fix = f" ({failure.fix})" if failure.fix else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.simulation.admission import Question
+    from numaproof.simulation.comparison import Variant
     from numaproof.simulation.device_checkpoint import RecordedDevices
     from numaproof.simulation.node_state import NodeState
     from numaproof.simulation.pods import DescribedPod
@@ -125,3 +127,32 @@ def wishes_of(
     arriving = [pod.name for pod in (*pods, *(one for each in actions for one in each.pods))]
     named = {name for text in explain if text != ALL for name in find_pods(text, arriving)}
     return Wishes(EveryPod() if ALL in explain else frozenset(named), frozenset(named))
+
+
+def read_variants(
+    texts: Sequence[str], question: Question, *, lenient: bool
+) -> tuple[Variant, ...]:
+    """Returns the configurations that `--compare` asks for; none without the option.
+
+    Raises:
+        click.BadParameter: a text is neither a file nor a change of a setting.
+        DocumentError: a file is invalid.
+    """
+    from numaproof.simulation import comparison
+
+    if not texts:
+        return ()
+    files, changes = [], []
+    try:
+        for text in texts:
+            if Path(text).exists():
+                file = user_files.UserFile(text)
+                found = user_files.read_configuration(
+                    [file], (question.kubernetes,), lenient=lenient
+                )
+                files.append((text, found))
+            else:
+                changes.append(comparison.parse_change(text))
+        return comparison.variants(question, changes, files)
+    except comparison.ChangeError as error:
+        raise click.BadParameter(str(error), param_hint="'--compare'") from None

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import Section
-from numaproof.simulation.requests import CPU, nodes_text, room, size
+from numaproof.simulation.requests import CPU, amount, nodes_text, room, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numaproof.simulation.admission import Question
     from numaproof.simulation.holdings import CPUHoldings, NodeHoldings
+    from numaproof.simulation.largest_pod import LargestPod
+    from numaproof.simulation.remaining import Remaining, RemainingNode
     from numaproof.simulation.removals import Mark, RemovablePod, Removals
     from numaproof.simulation.shared_pool import SharedPool
     from numaproof.simulation.what_ifs import NodeSimulation, Step
@@ -47,11 +49,50 @@ def node_sections(
     if answer.pool:
         mark: Literal["bad", "fair"] = "bad" if answer.pool.is_short else "fair"
         yield Section("shared pool", mark, tuple(_pool_lines(answer.pool)))
+    if with_holdings and answer.remaining:
+        yield remaining_section(answer.remaining)
     arriving = {one.pod for one in answer.pods}
     for one in answer.pods:
         if from_before := [name for name in one.preempted if name not in arriving]:
             text = f"this critical pod evicts {', '.join(from_before)} to make room"
             yield Section(one.pod, "fair", (text,))
+
+
+def remaining_section(remaining: Remaining) -> Section:
+    """Returns what remains on the node, and the largest pod that fits."""
+    return Section("What remains", "good", tuple(_remaining_lines(remaining)))
+
+
+def _remaining_lines(remaining: Remaining) -> Iterator[str]:
+    free = [(one.numa, ", ".join(_free_texts(one))) for one in remaining.nodes]
+    for numa, text in free if any(text for _, text in free) else ():
+        where = "without a NUMA node" if numa is None else f"node {numa}"
+        yield f"{where}: {text or 'nothing'}"
+    if remaining.shared:
+        pool = f"shared pool: {plural(len(remaining.shared), 'CPU')}"
+        if remaining.sharing_pods:
+            pool += f" for {plural(remaining.sharing_pods, 'pod')}"
+            pool += f" requesting {room(CPU, remaining.sharing_request)}"
+        yield pool
+    yield f"largest Guaranteed pod: {_pod_text(remaining.largest)}"
+    has_nodes = remaining.largest is not None and bool(remaining.largest.numa)
+    if has_nodes and remaining.largest_on_one_node != remaining.largest:
+        yield f"largest on one NUMA node: {_pod_text(remaining.largest_on_one_node)}"
+
+
+def _free_texts(node: RemainingNode) -> Iterator[str]:
+    if node.cpus:
+        cores = plural(node.cores, "whole core")
+        yield f"{plural(len(node.cpus), 'CPU')} {node.cpus} ({cores})"
+    yield from (amount(kind, free) for kind, free in node.memory.items() if free)
+    yield from (amount(resource, count) for resource, count in node.devices.items())
+
+
+def _pod_text(pod: LargestPod | None) -> str:
+    if pod is None:
+        return "none with a CPU"
+    where = f" on {nodes_text(pod.numa)}" if pod.numa else ""
+    return f"{plural(pod.cpus, 'CPU')} and {amount('memory', pod.memory)}{where}"
 
 
 def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:

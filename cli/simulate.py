@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,8 @@ import click
 from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
+from numaproof.cli.fleet import is_given, read_and_simulate
+from numaproof.cli.fleet_nodes import FleetOptions
 from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
 from numaproof.cli.ordered_options import ALL, OrderedCommand
 from numaproof.cli.outputs import OUTPUT_FILE
@@ -17,9 +20,15 @@ from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
+    from rich.console import RenderableType
+
+    from numaproof.cli.captured_nodes import NodeFile
     from numaproof.reports.answers import AnswerReport
+    from numaproof.simulation.admission import Question
+    from numaproof.simulation.fleet import FleetSimulation
+    from numaproof.simulation.what_ifs import NodeSimulation
 
 SOME_REFUSED = 1
 
@@ -27,6 +36,7 @@ SOME_REFUSED = 1
 @click.command(cls=OrderedCommand)
 @captured_node_option(
     necessary=("machine", "configs"),
+    fleet="nodes",
     machine="machine",
     config="configs",
     state="state",
@@ -75,6 +85,14 @@ SOME_REFUSED = 1
     help="Then admit the pods of another file. Repeatable.",
 )
 @click.option(
+    "--compare",
+    multiple=True,
+    metavar="KEY=VALUE,...|FILE",
+    help="Also try other values of a setting, such as topologyManagerPolicy=restricted,none or"
+    " cpuManagerPolicyOptions.full-pcpus-only=true, or another configuration, and compare."
+    " Repeatable: tries every combination of values.",
+)
+@click.option(
     "--explain",
     is_flag=False,
     flag_value=ALL,
@@ -90,6 +108,12 @@ SOME_REFUSED = 1
     help="Also write the answer as a web page or a drawing.",
 )
 @click.option(
+    "--nrt",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Also write the node in the end as a NodeResourceTopology.",
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Also exit with 1 if a known defect of the kubelet affects an answer.",
@@ -99,6 +123,7 @@ SOME_REFUSED = 1
 @click.argument("files", metavar="PODS...", type=user_files.USER_FILE, nargs=-1)
 def simulate(
     *,
+    nodes: tuple[NodeFile, ...],
     machine: str,
     assume: tuple[tuple[str, int], ...],
     configs: tuple[user_files.UserFile, ...],
@@ -112,8 +137,10 @@ def simulate(
     restart: int,
     later: tuple[user_files.UserFile, ...],
     out: Path | None,
+    nrt: Path | None,
     files: tuple[user_files.UserFile, ...],
     baseline: str,
+    compare: tuple[str, ...],
     explain: tuple[str, ...],
     strict: bool,
     lenient: bool,
@@ -137,27 +164,37 @@ def simulate(
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml \\
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
+      numaproof simulate --machine laptop-4c8t --config kubelet.yaml pods.yaml \\
+        --compare topologyManagerPolicy=restricted,single-numa-node
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --state kubelet \\
         --pods-on-node on-node.yaml pods.yaml --remove web --restart
     """
+    if nodes:
+        options = FleetOptions(
+            configs=configs,
+            devices=devices,
+            kubernetes=kubernetes if is_given("kubernetes") else "",
+            newest=kubernetes,
+            assume=assume,
+            follows_docs=baseline == "documented",
+            lenient=lenient,
+        )
+        fleet = read_and_simulate(nodes, files, options, replicas=replicas, node_name=node_name)
+        return _answer_fleet(fleet, as_json=as_json)
     from msgspec.structs import replace
 
-    from numaproof.cli.node_files import read_state, what_ifs, wishes_of
+    from numaproof.cli.node_files import read_state, read_variants, what_ifs, wishes_of
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
-    from numaproof.simulation import configuration_check
+    from numaproof.simulation import comparison, configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.simulation.what_ifs import simulate as run
     from numaproof.workdir.output_files import write_file
     from numaproof.workdir.scratch import scratch_folder
 
-    if out is not None and out.suffix not in WRITERS:
-        kinds = " or ".join(WRITERS)
-        raise click.BadParameter(
-            f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
-        )
+    _check_output(out)
     user_files.check_read_once((*configs, *files, *on_node, *later))
     settings, asked = user_files.read_node(
         configs, files, (kubernetes,), lenient=lenient, replicas=replicas, node_name=node_name
@@ -186,6 +223,8 @@ def simulate(
         flags=settings.flags,
         state=node.state,
     )
+    tried = read_variants(compare, question, lenient=lenient)
+    wishes = wishes_of(explain, question, asked.pods, actions)
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
         try:
             found = run(
@@ -193,28 +232,84 @@ def simulate(
                 asked.pods,
                 folder,
                 actions=actions,
-                wishes=wishes_of(explain, question, asked.pods, actions),
+                wishes=wishes,
             )
         except CannotAnswerError:
             configuration_check.judge(question)  # raises the same error with the field
             raise
+        if tried:
+            (folder / "variants").mkdir()
+            results = comparison.compare(tried, asked.pods, folder / "variants")
+            found = replace(found, comparison=results)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
     found = replace(found, notes=notes)
-    told = answer(found, question, machine)
+    report = answer(found, question, machine, wishes.explain_pods)
     if out is not None:
-        write_file(out, visible(WRITERS[out.suffix](told)))
-    if as_json:
-        click.echo(codec.encode(found))
-    else:
-        _show(told)
-        if out is not None:
-            click.echo(f"\nwrote {out}")
+        write_file(out, visible(WRITERS[out.suffix](report)))
+    if nrt is not None:
+        write_file(nrt, _topology_object(found, question, node_name or Path(machine).name))
+    _show(found, report, [out, nrt], as_json=as_json)
     return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
 
 
-def _show(report: AnswerReport) -> None:
-    from numaproof.reports.answers import parts
-    from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
+def _check_output(out: Path | None) -> None:
+    """Checks that the name of the output file has a known extension.
 
-    shown = parts(report, terminal_width() or PLAIN_WIDTH)
-    show(islice((one for part in shown for one in ("", part)), 1, None), fold=True)
+    Raises:
+        click.BadParameter: it has not.
+    """
+    from numaproof.reports.answers import WRITERS
+
+    if out is not None and out.suffix not in WRITERS:
+        kinds = " or ".join(WRITERS)
+        raise click.BadParameter(
+            f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
+        )
+
+
+def _answer_fleet(fleet: FleetSimulation, *, as_json: bool) -> int:
+    """Prints where the pods fit, and returns the exit code."""
+    from numaproof.cli.fleet_view import fleet_parts
+
+    if as_json:
+        click.echo(codec.encode(fleet))
+    else:
+        _print(fleet_parts(fleet))
+    return 0 if fleet.admitted else SOME_REFUSED
+
+
+def _show(
+    simulation: NodeSimulation, report: AnswerReport, files: Iterable[Path | None], *, as_json: bool
+) -> None:
+    """Prints the answer as JSON or text, and the names of files that were written."""
+    from numaproof.reports.answers import parts
+    from numaproof.reports.console import PLAIN_WIDTH, terminal_width
+
+    if as_json:
+        click.echo(codec.encode(simulation))
+        return
+    _print(parts(report, terminal_width() or PLAIN_WIDTH))
+    for file in files:
+        if file is not None:
+            click.echo(f"\nwrote {file}")
+
+
+def _topology_object(simulation: NodeSimulation, question: Question, name: str) -> str:
+    """Returns the node after the last step as a NodeResourceTopology.
+
+    Raises:
+        click.UsageError: the kubelet does not start.
+    """
+    from numaproof.simulation.node_resource_topology import dump
+
+    last = simulation.steps[-1] if simulation.steps else simulation
+    if last.node is None or last.remaining is None:
+        raise click.UsageError("--nrt: the kubelet does not start, so there is no node to write")
+    return dump(name, question.machine, last.node, last.remaining)
+
+
+def _print(parts: Iterable[RenderableType]) -> None:
+    """Prints the parts of an answer, with an empty line between them."""
+    from numaproof.reports.console import show
+
+    show(islice((one for part in parts for one in ("", part)), 1, None), fold=True)

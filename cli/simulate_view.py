@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from numaproof.cli.comparison_view import comparison_grid, difference_sections
 from numaproof.cli.node_view import node_sections, room_lines, state_sections
+from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
@@ -15,11 +16,12 @@ from numaproof.reports import answers
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation import explaining
 from numaproof.simulation.admission import UNSCHEDULABLE, NodeView
+from numaproof.simulation.refusal_groups import refusal_groups
 from numaproof.simulation.requests import nodes_text, size
 from numaproof.simulation.state_files import BY_STAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
     from typing import Any
 
     from numaproof.protocol.machine import MachineInfo
@@ -166,14 +168,31 @@ _MAX_DEVICES = 4
 _CONFIG_CHECK = "run `numaproof config check` to see all errors and how to fix them"
 
 
-def answer(simulation: NodeSimulation, question: Question, machine: str) -> answers.AnswerReport:
-    """Returns the report of a simulation on the machine that the user named."""
+_MAX_WARNINGS = 5
+
+
+def answer(
+    simulation: NodeSimulation,
+    question: Question,
+    machine: str,
+    explained_pods: Container[str] = (),
+) -> answers.AnswerReport:
+    """Returns the report of a simulation.
+
+    If there are many pods, they are summarised.
+
+    Args:
+        simulation: the simulation.
+        question: the node.
+        machine: the machine as the user named it.
+        explained_pods: the pods whose steps are shown even if there are many.
+    """
     node, start = simulation.node, simulation.start
     shaped = tuple(map(shaped_answer, simulation.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
-        return _refused_start(start, question, setting, shaped)
+        return _with_comparison(_refused_start(start, question, setting, shaped), simulation)
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
@@ -196,6 +215,14 @@ def answer(simulation: NodeSimulation, question: Question, machine: str) -> answ
         question,
         (*state_sections(simulation, question), *node_sections(simulation)),
     )
+    if len(simulation.pods) > MAX_IN_FULL:
+        report = _summary_of(report, simulation.pods, explained_pods)
+        report = replace(report, grids=(workload_grid(simulation.workloads),))
+        if len(shaped) > _MAX_WARNINGS:
+            more = f"and {plural(len(shaped) - _MAX_WARNINGS, 'more answer')}: see --json"
+            shaped = (*shaped[:_MAX_WARNINGS], answers.ShapedAnswer("defects", more, (), ()))
+    if simulation.comparison:
+        report = replace(_with_comparison(report, simulation), rows=(), stories=(), remarks=())
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
@@ -203,6 +230,38 @@ def answer(simulation: NodeSimulation, question: Question, machine: str) -> answ
         shaped_answers=shaped,
         limits=tuple(_limits(simulation)),
         what_ifs=tuple(_what_ifs(simulation, question)),
+    )
+
+
+def _with_comparison(
+    report: answers.AnswerReport, simulation: NodeSimulation
+) -> answers.AnswerReport:
+    """Returns a report with the comparison of configurations, if there is one, and no drawing."""
+    if not simulation.comparison:
+        return report
+    return replace(
+        report,
+        sections=tuple(difference_sections(simulation.comparison)),
+        grids=(comparison_grid(simulation.comparison),),
+        is_drawn=False,
+    )
+
+
+def _summary_of(
+    report: answers.AnswerReport, results: Sequence[PodResult], explained_pods: Container[str]
+) -> answers.AnswerReport:
+    """Returns a report about many pods, with causes instead of each pod."""
+    refusals = refusal_groups(results)
+    sections = report.sections
+    if refusals:
+        sections = (refusal_section(refusals), *sections)
+    return replace(
+        report,
+        rows=(),
+        stories=tuple(story for story in report.stories if story.pod in explained_pods),
+        sections=sections,
+        remarks=tuple(_remarks(results, by_cause=True)),
+        is_drawn=False,
     )
 
 
@@ -287,7 +346,12 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
         # Who holds what is long, so it is shown at the beginning and at the end.
         is_last = step is simulation.steps[-1]
         sections = node_sections(step, with_holdings=is_last)
-        yield _report(title, shown, Stage(tuple(present.values()), step.node), question, sections)
+        report = _report(
+            title, shown, Stage(tuple(present.values()), step.node), question, sections
+        )
+        if len(shown) > MAX_IN_FULL:
+            report = _summary_of(report, shown, ())
+        yield report
 
 
 def _remaining(results: Sequence[PodResult]) -> dict[str, PodResult]:
@@ -308,22 +372,28 @@ def _has_changed(after: PodResult, before: PodResult) -> bool:
     return held != had or after.refusal is not None
 
 
-def _remarks(results: Sequence[PodResult]) -> Iterator[answers.Remark]:
-    """Yields why containers run in the shared pool, and what is outside an affinity."""
-    shared: Counter[str] = Counter()
-    outside: Counter[str] = Counter()
+def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterator[answers.Remark]:
+    """Yields why containers run in the shared pool, and what is outside an affinity.
+
+    With `by_cause`, pods with the same remark share a line.
+    """
+    shared: dict[str, list[str]] = {}
+    outside: dict[str, list[str]] = {}
     for result in results:
         pod = result.pod.partition("#")[0]
+        about = "" if by_cause else f"{pod}, "
         alike: dict[str, list[str]] = {}
         for container, reason in result.shared.items():
             alike.setdefault(reason, []).append(container)
-        shared.update(f"{pod}, {_containers(names)}: {why}" for why, names in alike.items())
+        for why, names in alike.items():
+            shared.setdefault(f"{about}{_containers(names)}: {why}", []).append(pod)
         for one in result.outside:
             what = f"{_RESOURCES.get(one.resource, one.resource)} on {nodes_text(one.nodes)}"
-            outside[f"{pod}, {_containers([one.container])}: {what}"] += 1
+            outside.setdefault(f"{about}{_containers([one.container])}: {what}", []).append(pod)
     for title, lines in (("In the shared pool", shared), ("Outside the affinity", outside)):
         if lines:
-            yield answers.Remark(title, tuple(_with_count(*line) for line in lines.items()))
+            texts = (_with_count(*line, with_example=by_cause) for line in lines.items())
+            yield answers.Remark(title, tuple(texts))
 
 
 _RESOURCES = {"cpu": "exclusive CPUs"}
@@ -333,8 +403,10 @@ def _containers(names: Sequence[str]) -> str:
     return f"container{'' if len(names) == 1 else 's'} {', '.join(names)}"
 
 
-def _with_count(line: str, pods: int) -> str:
-    return line if pods == 1 else f"{line} ({plural(pods, 'pod')})"
+def _with_count(line: str, pods: Sequence[str], *, with_example: bool) -> str:
+    if with_example:
+        return f"{line} ({plural(len(pods), 'pod')}, such as {pods[0]})"
+    return line if len(pods) == 1 else f"{line} ({plural(len(pods), 'pod')})"
 
 
 def _limits(simulation: NodeSimulation) -> Iterator[answers.Remark]:

@@ -53,17 +53,20 @@ class UserFile:
             return door.read_bounded(sys.stdin.buffer, STDIN, most=most)
         return door.read(self.place, name=self.name, most=most)
 
-    def text(self) -> str:
+    def text(self, most: int | None = None) -> str:
         """Reads the file's text, which may contain several documents and be gzip-compressed.
+
+        `most` is the maximum size in bytes (default: that of files that people write).
 
         Raises:
             DocumentError: as for `read`, or the text is not UTF-8.
         """
         from numaproof.inputs import door
 
-        content = self.read(door.DOCUMENT_BYTES)
+        most = door.DOCUMENT_BYTES if most is None else most
+        content = self.read(most)
         if content.startswith(door.GZIP):
-            content = door.unpack_gzip(content, self.name, most=door.DOCUMENT_BYTES)
+            content = door.unpack_gzip(content, self.name, most=most)
         return door.text(content, self.name)
 
 
@@ -248,6 +251,7 @@ def read_node(
         DocumentError: a file is invalid.
         DocumentErrors: the files have several errors.
     """
+    from numaproof.inputs.documents import LISTING
     from numaproof.simulation import documents, pods
 
     check_read_once((*configs, *files))
@@ -258,7 +262,9 @@ def read_node(
         listed = [_pod_files(file) for file in files]
         manifests = [one for inside, _ in listed for one in inside]
         optional = {one.name for one in manifests} - {file.name for file in files}
-        found = pods.read(((one.name, one.text()) for one in manifests), options, optional)
+        found = pods.read(
+            ((one.name, one.text(LISTING.size)) for one in manifests), options, optional
+        )
         notes = (*(note for _, others in listed for note in others), *found.notes)
         found = pods.Reading(found.pods, notes, found.objects)
     with documents.collect_errors(errors):

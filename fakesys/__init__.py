@@ -5,7 +5,14 @@ can be written to pyfakefs, a directory or a tar file. `capture` creates a profi
 machine or a tree (`open_tree`).
 """
 
-from numaproof.fakesys.archive import TreeError, is_archive, is_tree, open_tree, unpack_some
+from numaproof.fakesys.archive import (
+    TreeError,
+    is_archive,
+    is_tree,
+    open_tree,
+    read_some,
+    unpack_some,
+)
 from numaproof.fakesys.capture import capture
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
@@ -48,6 +55,7 @@ __all__ = [
     "open_tree",
     "parse_profile",
     "profile_schema",
+    "read_some",
     "unpack_some",
     "write_directory",
     "write_fake",

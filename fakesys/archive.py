@@ -186,7 +186,22 @@ _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[Any]]] = {
 
 
 def unpack_some(path: str | os.PathLike[str], root: Path, selects: Callable[[str], bool]) -> None:
-    """Unpacks the regular files of an archive that a predicate `selects` by name, to a directory.
+    """Unpacks the files of an archive that `read_some` yields to a directory.
+
+    Raises:
+        TreeError: the file is not an archive, or is too large.
+    """
+    for name, content in read_some(path, selects):
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with naming(target):
+            target.write_bytes(content)
+
+
+def read_some(
+    path: str | os.PathLike[str], selects: Callable[[str], bool]
+) -> Iterator[tuple[str, bytes]]:
+    """Yields the regular files of an archive that a predicate `selects` by name.
 
     Names that leave the root, links and special files are skipped.
 
@@ -201,23 +216,21 @@ def unpack_some(path: str | os.PathLike[str], root: Path, selects: Callable[[str
         _OPENERS[kind](raw) as stream,
         tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedHeader) as archive,
     ):
-        size = unpacked = 0
+        size = selection = 0
         for count, member in enumerate(archive, 1):
             size += member.size
             if count > MAX_REPORT_MEMBERS or size > MAX_REPORT_TOTAL:
                 raise TreeError(f"larger than any report: {size} bytes in {count} members")
             if not member.isfile() or member.sparse is not None or not selects(member.name):
                 continue
-            unpacked += member.size
-            if unpacked > MAX_TOTAL:
+            selection += member.size
+            if selection > MAX_TOTAL:
                 raise TreeError(f"more than {MAX_TOTAL} bytes of files about machines")
             with contextlib.suppress(TreeError):
-                target = root / plain_name(member.name)
-                target.parent.mkdir(parents=True, exist_ok=True)
+                name = plain_name(member.name)
                 content = archive.extractfile(member)
                 assert content is not None
-                with naming(target):
-                    target.write_bytes(content.read())
+                yield name, content.read()
 
 
 def is_tree(path: str | os.PathLike[str]) -> bool:

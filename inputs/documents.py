@@ -10,11 +10,11 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from numaproof.inputs import door
+from numaproof.inputs import door, json_documents
 from numaproof.inputs.errors import DocumentError, PathTuple, dotted_path
 from numaproof.inputs.plurals import plural
 
@@ -24,10 +24,11 @@ except ImportError:  # pragma: no cover - PyYAML built without libyaml
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
 __all__ = [
-    "MAX_BYTES",
-    "MAX_VALUES",
+    "HANDWRITTEN",
+    "LISTING",
     "Document",
     "DocumentError",
+    "Limits",
     "MergedDocument",
     "PathTuple",
     "apply_patch",
@@ -37,16 +38,26 @@ __all__ = [
     "value_at",
 ]
 
-MAX_BYTES = door.DOCUMENT_BYTES
-"""Maximum size of a file, and of all strings in a document after expanding aliases."""
+
+class Limits(NamedTuple):
+    """How large a file can be.
+
+    Attributes:
+        size: bytes in the file, and characters in all its strings after expanding aliases.
+        values: values after expanding aliases.
+    """
+
+    size: int
+    values: int
+
 
 MAX_DEPTH = 40
-MAX_VALUES = 100_000
-"""Maximum number of values in a file after expanding aliases."""
+HANDWRITTEN = Limits(door.DOCUMENT_BYTES, 100_000)
+LISTING = Limits(door.MAX_BYTES, 1_000_000)
+"""The limits of a listing of several thousand pods, which the user's own cluster writes."""
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _MAX_DIGITS = 20
-_MAX_VALUES_SHOWN = f"{MAX_VALUES:,} values"
 
 
 def _integer(text: str) -> int:
@@ -223,6 +234,7 @@ def load(
     file: str | None = None,
     aliases: bool = False,
     before: int = 0,
+    limits: Limits = HANDWRITTEN,
 ) -> Document:
     """Parses YAML from a file or from text.
 
@@ -231,6 +243,7 @@ def load(
         file: the name to use in messages instead of the path.
         aliases: allow aliases and merge keys (``<<``), as other YAML parsers do.
         before: number of lines that precede the text in the file.
+        limits: how large it can be.
 
     Raises:
         DocumentError: the file is unreadable, too large or too deep, or has invalid syntax, an
@@ -238,13 +251,16 @@ def load(
     """
     if isinstance(source, str):
         name, text = file or "<text>", source
-        if len(text) > MAX_BYTES:
-            raise DocumentError(name, 0, "", f"longer than {MAX_BYTES:,} characters", "split it")
+        if len(text) > limits.size:
+            raise DocumentError(name, 0, "", f"longer than {limits.size:,} characters", "split it")
     else:
         name = file or os.fspath(source)
-        text = door.read_text(source, name=name, most=MAX_BYTES)
+        text = door.read_text(source, name=name, most=limits.size)
+    if limits is LISTING and (document := _read_json(name, text, before, limits)):
+        return document
     try:
-        reader = _Reader(name, before, list(_events(name, text, before)), aliases=aliases)
+        events = list(_events(name, text, before, limits))
+        reader = _Reader(name, before, events, limits, aliases=aliases)
         data, place = reader.document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -256,15 +272,50 @@ def load(
     return Document(name, place, data, reader.values, before)
 
 
-def _events(name: str, text: str, before: int) -> Iterator[Any]:
+def _read_json(name: str, text: str, before: int, limits: Limits) -> Document | None:
+    """Reads text that is plain JSON within the limits; None for other text."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        data = json_documents.parse(text)
+    except json_documents.UnusualJSONError:
+        return None
+    values, depth = json_documents.measure(data)
+    if values > limits.values or depth > MAX_DEPTH:
+        return None
+    return _JSONDocument(name, json_documents.Places(text), data, values, before)
+
+
+class _JSONDocument(Document):
+    """A JSON document whose lines are found when needed."""
+
+    __slots__ = ("_places",)
+
+    def __init__(
+        self, file: str, places: json_documents.Places, data: Any, values: int, before: int
+    ) -> None:
+        super().__init__(file, (0, {}), data, values, before)
+        self._places = places
+
+    def locate(self, path: PathTuple = ()) -> tuple[str, int]:
+        return self.file, self._before + self._places.line(path) + 1
+
+    def below(self, path: PathTuple) -> Document:
+        data = self.data
+        for step in path:
+            data = data[step]
+        return _JSONDocument(self.file, self._places.below(path), data, self.values, self._before)
+
+
+def _events(name: str, text: str, before: int, limits: Limits) -> Iterator[Any]:
     """Yields the parser's events, up to a maximum number and depth."""
     depth = values = 0
     event: Any
     for event in yaml.parse(text, Loader=_SafeLoader):
         line = before + event.start_mark.line + 1
         values += isinstance(event, yaml.NodeEvent)
-        if values > 2 * MAX_VALUES:  # a value and its key
-            raise DocumentError(name, line, "", f"more than {_MAX_VALUES_SHOWN}", "split it")
+        if values > 2 * limits.values:  # a value and its key
+            raise DocumentError(name, line, "", f"more than {limits.values:,} values", "split it")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -281,10 +332,13 @@ class _Reader:
     An alias is read by going back to the events of its anchor.
     """
 
-    def __init__(self, file: str, before: int, events: Sequence[Any], *, aliases: bool) -> None:
+    def __init__(
+        self, file: str, before: int, events: Sequence[Any], limits: Limits, *, aliases: bool
+    ) -> None:
         self._file = file
         self._before = before
         self._events = events
+        self._limits = limits
         self._aliases = aliases
         self._at = 0
         self._anchors: dict[str, int] = {}
@@ -312,11 +366,12 @@ class _Reader:
             self._record_anchor(event)
         self._at += 1
         self.values += 1
-        if len(path) > MAX_DEPTH or self.values > MAX_VALUES or self._characters > MAX_BYTES:
+        size, values = self._limits
+        if len(path) > MAX_DEPTH or self.values > values or self._characters > size:
             what = (
                 "too large after expanding aliases"
                 if self._aliases
-                else f"more than {MAX_VALUES} values"
+                else f"more than {values:,} values"
             )
             raise self._error(event, path[:1], what, "use fewer")
         line: int = event.start_mark.line

@@ -22,7 +22,10 @@ _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
 def split_documents(
-    text: str, file: str, errors: list[DocumentError] | None = None
+    text: str,
+    file: str,
+    errors: list[DocumentError] | None = None,
+    limits: documents.Limits = documents.HANDWRITTEN,
 ) -> Iterator[Document]:
     """Yields the non-empty documents in a file's text, with the line numbers of the file.
 
@@ -30,6 +33,7 @@ def split_documents(
         text: the text.
         file: the file's name.
         errors: collects errors, so that reading continues after an unreadable document.
+        limits: how large the file can be.
 
     Raises:
         DocumentError: a document cannot be read and `errors` is None, or there are too many.
@@ -41,7 +45,7 @@ def split_documents(
             raise DocumentError(file, before + 1, "", message, "split the file")
         first, before = before, before + part.count("\n")
         try:
-            document = documents.load(part, file=file, aliases=True, before=first)
+            document = documents.load(part, file=file, aliases=True, before=first, limits=limits)
         except DocumentError as error:
             if errors is None:
                 raise
@@ -50,8 +54,8 @@ def split_documents(
                 return
             continue
         values += document.values
-        if values > documents.MAX_VALUES:
-            message = f"more than {documents.MAX_VALUES:,} values in one file"
+        if values > limits.values:
+            message = f"more than {limits.values:,} values in one file"
             raise DocumentError(file, before, "", message, "split the file")
         if document.data is not None:
             yield document

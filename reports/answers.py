@@ -149,11 +149,29 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class GridRow:
+    """A row of a grid; `mark` is None if it is neither good nor bad."""
+
+    mark: Mark | None
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table with a title; each row has a cell for each of the `heads`."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerReport:
     """The whole answer; `setting` describes the node as name-value pairs.
 
     `remarks` are about the table of containers, `limits` about what the answer leaves out.
-    `sections` are about the node; `what_ifs` are the answers after further steps.
+    `sections` are about the node; `what_ifs` are the answers after further steps. `grids` replace
+    the table of containers if there are too many. The text has no drawing if `is_drawn` is false.
     """
 
     title: str
@@ -170,6 +188,8 @@ class AnswerReport:
     limits: tuple[Remark, ...] = ()
     sections: tuple[Section, ...] = ()
     what_ifs: tuple[AnswerReport, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    is_drawn: bool = True
 
 
 def mark_of(answer: AnswerReport) -> Mark:
@@ -193,16 +213,19 @@ _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 
 def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
     """Yields the answer: a heading, the table, a drawing `width` columns wide, and explanations."""
-    mark = mark_of(answer)
-    head = Text(f"{SIGNS[mark]} {whole_line(answer.title)}", style=f"bold {_STYLES[mark]}")
+    head = heading(mark_of(answer), answer.title)
     setting = " · ".join(f"{name} {value}" for name, value in answer.setting)
     yield Group(head, Text(setting, "dim")) if setting else head
     if answer.rows:
         yield _table(answer.rows)
+    yield from map(grid_text, answer.grids)
     yield from map(_remark, answer.remarks)
-    yield drawn_text(answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width)
+    if answer.is_drawn:
+        yield drawn_text(
+            answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width
+        )
     for section in answer.sections:
-        yield _block(section.mark, section.title, map(_section_line, section.lines))
+        yield text_of(section)
     for story in answer.stories:
         yield _block("good" if story.good else "bad", story.pod, _story(story))
     for shaped in answer.shaped_answers:
@@ -236,9 +259,30 @@ def _table(rows: tuple[ContainerRow, ...]) -> Table:
     return table
 
 
+def heading(mark: Mark, title: str) -> Text:
+    """Returns a heading with a mark as text."""
+    return Text(f"{SIGNS[mark]} {whole_line(title)}", style=f"bold {_STYLES[mark]}")
+
+
+def text_of(section: Section) -> Group:
+    """Returns a section as text."""
+    return _block(section.mark, section.title, map(_section_line, section.lines))
+
+
+def grid_text(grid: Grid) -> Group:
+    """Returns a grid as text."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("")
+    for head in grid.heads:
+        table.add_column(head, overflow="fold", min_width=max(map(len, head.split())))
+    for row in grid.rows:
+        sign = Text(SIGNS[row.mark], _STYLES[row.mark]) if row.mark else Text("")
+        table.add_row(sign, *(Text(whole_line(cell)) for cell in row.cells))
+    return Group(Text(grid.title, "bold"), table)
+
+
 def _block(mark: Mark, name: str, parts: Iterable[RenderableType]) -> Group:
-    head = Text(f"{SIGNS[mark]} {whole_line(name)}", style=f"bold {_STYLES[mark]}")
-    return Group(head, *(Padding(part, (0, 0, 0, 2)) for part in parts))
+    return Group(heading(mark, name), *(Padding(part, (0, 0, 0, 2)) for part in parts))
 
 
 def _story(story: Story) -> Iterator[RenderableType]:

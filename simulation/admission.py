@@ -16,6 +16,7 @@ from numaproof.reference.capacity import preemption
 from numaproof.reference.config import flags
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import defects, requests
+from numaproof.simulation.causes import Cause
 from numaproof.simulation.defects import NamedDefect
 from numaproof.simulation.evaluation_gaps import EvaluationGap
 from numaproof.simulation.explaining import Explanation, Scheduling, explain, snapshot
@@ -23,6 +24,7 @@ from numaproof.simulation.node_state import NodeState
 from numaproof.simulation.placement import OutsideAffinity, outside_affinity, why_shared
 from numaproof.simulation.removals import Removals
 from numaproof.simulation.state_files import for_reference, write_files
+from numaproof.simulation.trials import saved_once, shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -168,6 +170,11 @@ class Question(msgspec.Struct, frozen=True):
         """The names, by uid, of the pods that are on the node from the start."""
         return self.state.names if self.state else {}
 
+    @property
+    def pods_on_node(self) -> Sequence[RunningPod]:
+        """The pods that are on the node from the start."""
+        return self.state.pods if self.state else ()
+
 
 class EveryPod:
     """Contains the name of every pod."""
@@ -255,17 +262,43 @@ def admit_pods(
         CannotAnswerError: the reference does not support a pod.
     """
     results: list[PodResult] = []
+    # What the node refused since it last changed, by the pods' shapes.
+    refusals: dict[str, PodResult] = {}
+    node = node_of(reference)
+    with saved_once(node):
+        for described in pods:
+            pod = node.read_pod(described.manifest)
+            kind = shape(pod)
+            before = snapshot(node) if refused else node
+            if kind in refusals:
+                result = msgspec.structs.replace(refusals[kind], pod=described.name)
+            else:
+                explained = described.name in explain_pods
+                result = admit(reference, described, explain_all=explained, names=names)
+                if result.refusal is None:
+                    refusals.clear()
+                else:
+                    refusals[kind] = result
+            if refused and result.refusal and result.refusal.reason != UNSCHEDULABLE:
+                result = refused(before, pod, result)
+            if result.preempted:
+                results = [_evict(one, result) for one in results]
+            results.append(result)
+    return tuple(results)
+
+
+def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[PodResult, ...]:
+    """Returns what the start decided about the pods that were on the node.
+
+    Raises:
+        CannotAnswerError: the reference does not support a pod.
+    """
+    results = []
     for pod in pods:
-        node = node_of(reference)
-        before = snapshot(node) if refused else node
-        result = admit(
-            reference, pod, results[-1:], explain_all=pod.name in explain_pods, names=names
-        )
-        if refused and result.refusal and result.refusal.reason != UNSCHEDULABLE:
-            result = refused(before, node.read_pod(pod.manifest), result)
-        if result.preempted:
-            results = [_evict(one, result) for one in results]
-        results.append(result)
+        answer = require_answer(reference, "admit", messages.AdmitArgs(pod.manifest))
+        refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
+        held = answer.containers if isinstance(answer, messages.Admitted) else None
+        results.append(PodResult(pod.name, held, refusal))
     return tuple(results)
 
 
@@ -275,7 +308,9 @@ def _evict(result: PodResult, by: PodResult) -> PodResult:
         return result
     text = f"evicted to make room for the critical pod {by.pod}"
     refusal = messages.AdmissionRefused(preemption.REASON, preemption.MESSAGE)
-    return PodResult(result.pod, refusal=refusal, explanation=Explanation(text, ()))
+    return PodResult(
+        result.pod, refusal=refusal, explanation=Explanation(text, (), cause=Cause("evicted"))
+    )
 
 
 def node_of(reference: Reference) -> StartedNode:
@@ -331,12 +366,11 @@ def start_args(
 def admit(
     reference: Reference,
     described_pod: DescribedPod,
-    last: list[PodResult],
     *,
     explain_all: bool,
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> PodResult:
-    """Admits a pod; `last` holds the previous result, if any.
+    """Admits a pod.
 
     `names` are the names of pods on the node by uid, where they differ.
 
@@ -345,9 +379,7 @@ def admit(
     """
     node = node_of(reference)
     pod = node.read_pod(described_pod.manifest)
-    served = node.device_manager.state.serves
-    missing = {name: n for name, n in requests.extended_resources(pod).items() if not served(name)}
-    if missing:
+    if missing := requests.missing_devices(node, pod):
         return _unschedulable_result(described_pod.name, missing)
     before = snapshot(node)
     answer = require_answer(reference, "admit", messages.AdmitArgs(described_pod.manifest))
@@ -367,14 +399,7 @@ def admit(
             shared=why_shared(node.setup, pod, answer.containers),
             outside=outside_affinity(node, answer.containers),
         )
-    if any(_is_replica(described_pod.name, one) and one.refusal == refusal for one in last):
-        # The node has not changed since that refusal.
-        return PodResult(described_pod.name, refusal=refusal, explanation=last[0].explanation)
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
-
-
-def _is_replica(name: str, other: PodResult) -> bool:
-    return name.partition("#")[0] == other.pod.partition("#")[0]
 
 
 def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
@@ -391,6 +416,7 @@ def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
             f"the node has no {names}",
             (Scheduling(text),),
             (f"if the node has such devices, declare them, for example {example}",),
+            Cause("device plugin", tuple(missing)),
         ),
     )
 
@@ -577,9 +603,9 @@ def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) ->
     own: set[_Subject] = set()
     for pod in pods:
         node_of(documented).adopt(node_of(kubelet))
-        mine = _answers_about(admit(kubelet, pod, [], explain_all=True))
+        mine = _answers_about(admit(kubelet, pod, explain_all=True))
         try:
-            others = _answers_about(admit(documented, pod, [], explain_all=True))
+            others = _answers_about(admit(documented, pod, explain_all=True))
         except CannotAnswerError:
             others = {}
         own |= set(defects.differing_subjects(mine, others))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import groupby
 from math import comb
 from operator import or_
@@ -37,6 +37,7 @@ from numaproof.reference.topology.search import evaluation
 from numaproof.reference.topology.search.enumeration import among, interchangeable
 from numaproof.reference.topology.search.symmetry import NodeClasses
 from numaproof.simulation import requests
+from numaproof.simulation.causes import Cause
 from numaproof.simulation.requests import amount, amounts, free_of, is_memory, mask_text, nodes_text
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from numaproof.reference.node import NodeSetup, StartedNode
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
+    from numaproof.simulation.causes import CauseKind
 
 
 Preference = Literal["preferred", "possible", "impossible"]
@@ -138,12 +140,13 @@ ExplanationStep = RequestedResources | ManagerHints | Merge | Allocation | Sched
 class Explanation(msgspec.Struct, frozen=True):
     """Why a pod was refused or admitted: in one sentence, and step by step.
 
-    `advice` lists changes that would certainly help.
+    `advice` lists changes that would certainly help. `cause` is None for an admitted pod.
     """
 
     summary: str
     steps: tuple[ExplanationStep, ...]
     advice: tuple[str, ...] = ()
+    cause: Cause | None = None
 
 
 MAX_SHOWN = 8
@@ -258,10 +261,12 @@ def _classes(demand: Demand) -> NodeClasses:
 
 
 def _among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
-    def order(hint: TopologyHint) -> tuple[int, tuple[int, ...]]:
-        return hint.nodes.bit_count(), tuple(NUMASet.from_mask(hint.nodes))
+    return sorted(among(demand, classes), key=lambda hint: _order(hint.nodes))
 
-    return sorted(among(demand, classes), key=order)
+
+@lru_cache(maxsize=1 << 12)
+def _order(nodes: int) -> tuple[int, tuple[int, ...]]:
+    return nodes.bit_count(), tuple(NUMASet.from_mask(nodes))
 
 
 def _alike(classes: NodeClasses, nodes: int) -> int:
@@ -363,9 +368,11 @@ class _ObservedManager:
 
 
 def snapshot(node: StartedNode) -> StartedNode:
-    """Returns a copy of the node that admissions to the original do not affect."""
+    """Returns a copy of the node; admissions to one of the two do not affect the other."""
     twin = copy.copy(node)
     twin.pods, twin.admitted = dict(node.pods), set(node.admitted)
+    twin.affinity, twin.awaited_pods = dict(node.affinity), set(node.awaited_pods)
+    twin.counts = node.counts.copy()
     twin.device_manager = copy.copy(node.device_manager)
     twin.cpus = copy.copy(node.cpus)
     twin.memory = copy.copy(node.memory)
@@ -562,22 +569,46 @@ def why_not_preferred(
     """Explains why the hints do not agree on a preferred set of nodes."""
     wanted: dict[str, list[NUMASet]] = {}
     missing = []
+    for hinted, resource in _hinted_resources(merge):
+        found, reason = _judge_candidates(
+            policy, pod, hinted, resource, requested_amounts.get(resource, 0)
+        )
+        if reason is not None:
+            missing.append(reason)
+        wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
+    return (
+        "; and ".join(missing)
+        or f"no set of nodes is preferred for every resource: {_describe_preferences(wanted)}"
+    )
+
+
+def _hinted_resources(merge: ObservedMerge) -> Iterator[tuple[ObservedHints, str]]:
+    """Yields the resources with hints of their own; all types of memory share theirs."""
     for hinted in merge.hints:
         previous = None
         for resource, hints in hinted.resources.items():
             if hints is None or (previous is hints and is_memory(resource)):
                 continue
             previous = hints
-            found, reason = _judge_candidates(
-                policy, pod, hinted, resource, requested_amounts.get(resource, 0)
-            )
-            if reason is not None:
-                missing.append(reason)
-            wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
-    return (
-        "; and ".join(missing)
-        or f"no set of nodes is preferred for every resource: {_describe_preferences(wanted)}"
-    )
+            yield hinted, resource
+
+
+def _merge_cause(policy: TopologyPolicy, merge: ObservedMerge) -> Cause:
+    """Returns why the hints do not agree on a preferred set of nodes."""
+    lacking: dict[str, CauseKind] = {}
+    resources = []
+    for hinted, resource in _hinted_resources(merge):
+        resources.append(resource)
+        hints = hinted.resources[resource]
+        best = evaluation.narrowest(hints) if isinstance(hints, Demand) else None
+        if best is None or not best.preferred:
+            lacking[resource] = "preferred nodes"
+        elif policy.name == SINGLE_NUMA_NODE and best.nodes.bit_count() > 1:
+            lacking[resource] = "one node"
+    if not lacking:
+        return Cause("common nodes", tuple(resources))
+    kind: CauseKind = "one node" if "one node" in lacking.values() else "preferred nodes"
+    return Cause(kind, tuple(name for name, why in lacking.items() if why == kind))
 
 
 def _describe_preferences(preferred_sets: dict[str, list[NUMASet]]) -> str:
@@ -685,15 +716,55 @@ def explain(node: StartedNode, pod: Pod, names: Mapping[str, str]) -> Explanatio
             steps.append(_request(pod, failed.container, asked))
         allocation, advice = explain_shortage(setup, pod, failed, names)
         summary = f"{_who(failed.container)}: {allocation.text}"
-        return Explanation(summary, (*steps, allocation), advice)
+        cause = _allocation_cause(setup, pod, failed)
+        return Explanation(summary, (*steps, allocation), advice, cause)
     refused = next((one for one in observed.merges if not one.admitted), None)
     if policy is None or refused is None:
         if room := [_room(one) for one in node.shortages(pod)]:
-            return Explanation("; ".join(one.text for one in room), (*steps, *room))
+            cause = Cause("allocatable", tuple(one.resource for one in room))
+            return Explanation("; ".join(one.text for one in room), (*steps, *room), cause=cause)
         return Explanation("every manager can satisfy the request", tuple(steps))
     why = why_not_preferred(policy, pod, refused, _asks(setup, pod, refused))
     summary = f"{_who(refused.container)}: {why}"
-    return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)))
+    cause = _merge_cause(policy, refused)
+    return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)), cause)
+
+
+def cause_of(node: StartedNode, pod: Pod) -> Cause:
+    """Returns why the node refuses a pod, without the details of `explain`."""
+    setup = node.setup
+    policy = setup.topology_policy
+    observed = observe(node, pod, policy)
+    if observed.failure is not None:
+        return _allocation_cause(setup, pod, observed.failure)
+    refused = next((one for one in observed.merges if not one.admitted), None)
+    if policy is None or refused is None:
+        return Cause("allocatable", tuple(one.resource for one in node.shortages(pod)))
+    return _merge_cause(policy, refused)
+
+
+def _allocation_cause(setup: NodeSetup, pod: Pod, failure: FailedAllocation) -> Cause:
+    """Returns the cause of a failed allocation."""
+    if failure.error.reason == "EmptyPodSharedPoolError":
+        return Cause("pod's shared pool")
+    manager = failure.manager
+    if isinstance(manager, CPUManager):
+        if failure.error.reason != "SMTAlignmentError" or setup.cpu is None:
+            return Cause("free", (requests.CPU,))
+        per_core = setup.cpu.assignment.cpus_per_core
+        odd = requests.exclusive_cpus(pod, failure.container) % per_core
+        return Cause("multiple of a core" if odd else "whole cores")
+    if isinstance(manager, MemoryManager):
+        try:
+            sizes = container_amounts(pod, failure.container) if failure.container else peak(pod)
+        except AllocationError:
+            return Cause("not whole bytes")
+        return Cause("free", tuple(sizes))
+    assert isinstance(manager, DeviceManager)
+    assert failure.container is not None
+    asked = policy.requested_devices(manager.state, failure.container)
+    short = (name for name, count in asked.items() if devices_text(manager.state, pod, name, count))
+    return Cause("free", tuple(short))
 
 
 def _room(shortage: Shortage) -> Room:

@@ -29,13 +29,11 @@ class RunningPod(msgspec.Struct, frozen=True):
     Attributes:
         pod: the pod; its uid is the one by which the kubelet knows it.
         running: the names of its containers that have not ended.
-        controller: ``KIND/NAME`` of the object that controls it; empty if there is none.
         is_static: whether the kubelet runs it from a file or a URL.
     """
 
     pod: DescribedPod
     running: tuple[str, ...]
-    controller: str = ""
     is_static: bool = False
 
     @classmethod
@@ -75,15 +73,7 @@ def running_pods(reading: Reading) -> tuple[RunningPod, ...]:
 
 def _running(pod: DescribedPod, listing: Mapping[str, Any]) -> RunningPod:
     source = value_at(listing, ("metadata", "annotations", _SOURCE)) or _API
-    return RunningPod(pod, tuple(_containers(pod, listing)), _controller(listing), source != _API)
-
-
-def _controller(listing: Mapping[str, Any]) -> str:
-    owners = value_at(listing, ("metadata", "ownerReferences"))
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, dict) and owner.get("controller", True):
-            return f"{owner.get('kind')}/{owner.get('name')}"
-    return ""
+    return RunningPod(pod, tuple(_containers(pod, listing)), source != _API)
 
 
 def _containers(pod: DescribedPod, listing: Mapping[str, Any]) -> Iterator[str]:

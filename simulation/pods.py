@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from numaproof.inputs.documents import dotted_path, value_at
+from numaproof.inputs.documents import LISTING, dotted_path, value_at
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.streams import MAX_PROBLEMS, split_documents
@@ -24,7 +24,12 @@ from numaproof.simulation.documents import (
     refuse,
 )
 from numaproof.simulation.manifests import stored_manifest
-from numaproof.simulation.pods_on_node import node_names, pods_on_node, uid_on_node
+from numaproof.simulation.pods_on_node import (
+    controller_of,
+    node_names,
+    pods_on_node,
+    uid_on_node,
+)
 from numaproof.simulation.workloads import (
     items_without_template,
     missing_template,
@@ -48,7 +53,7 @@ _NODE = ("spec", "nodeName")
 _MAX_NODES = 5
 _KIND_LINE = re.compile(r"""^\s*["']?kind["']?\s*:""", re.MULTILINE)
 
-MAX_PODS = 1000
+MAX_PODS = 10_000
 """Far more pods than a node runs ("Considerations for large clusters" recommends at most 110)."""
 
 
@@ -56,12 +61,14 @@ class DescribedPod(msgspec.Struct, frozen=True):
     """A pod described by a document; `name` is also its uid, unless it runs on a node.
 
     The name is ``KIND/NAMESPACE/NAME``, followed by ``/ROLE`` if a workload has different pods, and
-    by ``#NUMBER`` for replicas. `gaps` names what the simulation does not evaluate.
+    by ``#NUMBER`` for replicas. `gaps` names what the simulation does not evaluate. `controller` is
+    ``KIND/NAME`` of the object that controls the pod, or empty.
     """
 
     name: str
     manifest: Pod
     gaps: tuple[str, ...] = ()
+    controller: str = ""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -154,7 +161,7 @@ class _Reader:
         errors: list[DocumentError] = []
         documents: list[Document] = []
         with collect_errors(errors):
-            documents += split_documents(text, file, errors)
+            documents += split_documents(text, file, errors, LISTING)
         if is_optional and not any(map(_is_about_kubernetes, documents)):
             is_template = bool(errors) and "{{" in text
             if is_template or not (errors and _KIND_LINE.search(text)):
@@ -267,7 +274,8 @@ class _Reader:
         metadata = {"name": own, "namespace": namespace, "uid": uid or name}
         manifest = stored_manifest(owner.document, source.path, source.spec, metadata)
         status = owner.fields.get("status") if is_pod else None
-        return DescribedPod(name, manifest, evaluation_gaps.of_pod(source.spec, status))
+        gaps = evaluation_gaps.of_pod(source.spec, status)
+        return DescribedPod(name, manifest, gaps, controller_of(owner.fields) if is_pod else "")
 
     def _remarks(self, sources: Sequence[PodSource]) -> Iterator[str]:
         """Yields remarks on the number of pods, and on how they are made."""
@@ -369,4 +377,6 @@ def _make_replicas(pod: DescribedPod, number: int) -> Iterator[DescribedPod]:
     for each in range(1, number + 1):
         name = f"{pod.name}#{each}"
         metadata = {**pod.manifest["metadata"], "uid": name}
-        yield DescribedPod(name, {**pod.manifest, "metadata": metadata}, pod.gaps)
+        yield msgspec.structs.replace(
+            pod, name=name, manifest={**pod.manifest, "metadata": metadata}
+        )

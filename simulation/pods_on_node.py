@@ -148,3 +148,12 @@ def _names(pods: Sequence[str]) -> str:
     more = len(pods) - _MAX_NAMES
     shown = ", ".join(pods[:_MAX_NAMES])
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def controller_of(listing: Mapping[str, Any]) -> str:
+    """Returns ``KIND/NAME`` of the object that controls a pod; empty if there is none."""
+    owners = value_at(listing, ("metadata", "ownerReferences"))
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, dict) and owner.get("controller", True):
+            return f"{owner.get('kind')}/{owner.get('name')}"
+    return ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.node import NodeSetup
+    from numaproof.reference.node import NodeSetup, StartedNode
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
@@ -184,6 +184,12 @@ def extended_resources(pod: Pod) -> dict[str, int]:
     }
     found = {name: containers.peak(pod.containers, partial(_count, name)) for name in sorted(names)}
     return {name: count for name, count in found.items() if count}
+
+
+def missing_devices(node: StartedNode, pod: Pod) -> dict[str, int]:
+    """Returns the extended resources that a pod requests but no device plugin provides."""
+    served = node.device_manager.state.serves
+    return {name: n for name, n in extended_resources(pod).items() if not served(name)}
 
 
 def _count(resource: str, container: PodContainer) -> int:

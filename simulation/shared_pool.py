@@ -57,16 +57,16 @@ def shrinkage(
     pool, left = before.cpus.state.shared, after.cpus.state.shared
     sharing = tuple(
         SharingPod(names.get(uid, uid), request)
-        for uid, request in _requests(before)
+        for uid, request in pool_requests(before)
         if uid in after.pods
     )
     if not pool & ~left or not sharing:
         return None
-    total = sum(request for _, request in _requests(after))
+    total = sum(request for _, request in pool_requests(after))
     return SharedPool(CPUSet.from_mask(pool), CPUSet.from_mask(left), total, sharing)
 
 
-def _requests(node: StartedNode) -> Iterator[tuple[str, int]]:
+def pool_requests(node: StartedNode) -> Iterator[tuple[str, int]]:
     """Yields the pods with containers in the shared pool, and what these containers request.
 
     Init containers that end don't count: they don't run next to the others.

@@ -20,18 +20,27 @@ from numaproof.simulation.admission import (
     admit_pods,
     begin,
     node_of,
+    readmissions,
     require_answer,
     require_supported,
     start_args,
     view,
     warnings,
 )
+from numaproof.simulation.comparison import ComparedVariant  # noqa: TC001 - msgspec reads it
 from numaproof.simulation.evaluation_gaps import summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
 from numaproof.simulation.node_state import RunningPod, StateDifference, differences
+from numaproof.simulation.refusal_groups import RefusalGroup, refusal_groups
+from numaproof.simulation.remaining import Remaining, remaining
 from numaproof.simulation.removals import RemovablePod, removable, smallest_removal
 from numaproof.simulation.shared_pool import SharedPool, shrinkage
+from numaproof.simulation.workload_summary import (
+    WorkloadSummary,
+    summarize_workloads,
+    workload_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -63,7 +72,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
         removed_pods: the pods.
         pods: a result for each pod that arrives or, after a restart, is on the node.
         refusal: why the kubelet does not restart; no steps follow.
-        node, holdings, pool: as in `NodeSimulation`.
+        node, holdings, pool, remaining: as in `NodeSimulation`.
     """
 
     action: ActionKind
@@ -74,6 +83,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     node: NodeView | None = None
     holdings: tuple[NodeHoldings, ...] = ()
     pool: SharedPool | None = None
+    remaining: Remaining | None = None
 
     @property
     def admitted(self) -> bool:
@@ -89,6 +99,10 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
         differences: where the state disagrees with the pods on the node.
         holdings: who holds what on each NUMA node; only with a state or what-ifs.
         pool: how the shared pool has shrunk under the pods in it.
+        remaining: what remains on the node.
+        refusals: the refused pods grouped by cause.
+        workloads: what the pods get, by workload.
+        comparison: what other configurations do with the same pods; the first is this one.
         steps: the answers to the what-ifs, in order.
     """
 
@@ -96,6 +110,10 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
     differences: tuple[StateDifference, ...] = ()
     holdings: tuple[NodeHoldings, ...] = ()
     pool: SharedPool | None = None
+    remaining: Remaining | None = None
+    refusals: tuple[RefusalGroup, ...] = ()
+    workloads: tuple[WorkloadSummary, ...] = ()
+    comparison: tuple[ComparedVariant, ...] = ()
     steps: tuple[Step, ...] = ()
 
     @property
@@ -200,8 +218,7 @@ class _Player:
         self._question = question
         self._state_dir = state_dir
         self._wishes = wishes
-        pods = question.state.pods if question.state else ()
-        self._present = {one.uid: one for one in pods}
+        self._present = {one.uid: one for one in question.pods_on_node}
         self._names = dict(question.names)
         self._room_made: set[str] = set()
 
@@ -216,11 +233,12 @@ class _Player:
         actions: Sequence[Action],
     ) -> NodeSimulation:
         state = self._question.state
-        readmissions = self._readmissions()
+        on_node = self._readmissions()
         disagreements = tuple(differences(state, self._node)) if state else ()
         before = snapshot(self._node)
         results = self._admit(pods)
-        node, held, pool = self._now(before)
+        node, held, pool, left = self._now(before)
+        workloads = summarize_workloads(self._node, workload_names(pods), results)
         steps: list[Step] = []
         for action in actions:
             steps.append(self._step(action))
@@ -230,10 +248,13 @@ class _Player:
             start,
             results,
             node,
-            readmissions=readmissions,
+            readmissions=on_node,
             differences=disagreements,
             holdings=held if state or actions else (),
             pool=pool,
+            remaining=left,
+            refusals=refusal_groups(results),
+            workloads=workloads,
             steps=tuple(steps),
         )
 
@@ -248,26 +269,20 @@ class _Player:
             step = Step(action.kind, removed_pods=self._remove(action.subject))
         else:
             step = Step(action.kind, action.subject, pods=self._admit(action.pods))
-        node, held, pool = self._now(before)
-        return msgspec.structs.replace(step, node=node, holdings=held, pool=pool)
+        node, held, pool, left = self._now(before)
+        return msgspec.structs.replace(step, node=node, holdings=held, pool=pool, remaining=left)
 
     def _now(
         self, before: StartedNode
-    ) -> tuple[NodeView, tuple[NodeHoldings, ...], SharedPool | None]:
+    ) -> tuple[NodeView, tuple[NodeHoldings, ...], SharedPool | None, Remaining]:
         require_answer(self._reference, "state", messages.NoArgs())
         node, names = self._node, self._names
-        return view(node, names), holdings(node, names), shrinkage(before, node, names)
+        pool = shrinkage(before, node, names)
+        return view(node, names), holdings(node, names), pool, remaining(node)
 
     def _readmissions(self) -> tuple[PodResult, ...]:
         """Returns what the start decided about the pods that were on the node."""
-        results = []
-        for one in self._present.values():
-            args = messages.AdmitArgs(one.pod.manifest)
-            answer = require_answer(self._reference, "admit", args)
-            refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
-            held = answer.containers if isinstance(answer, messages.Admitted) else None
-            results.append(PodResult(one.pod.name, held, refusal))
-        return tuple(results)
+        return readmissions(self._reference, [one.pod for one in self._present.values()])
 
     def _restart(self) -> messages.StartRefused | None:
         self._present = {uid: self._present[uid] for uid in self._node.pods}
@@ -312,5 +327,5 @@ class _Player:
 
     def _removable(self, pod: Pod) -> RemovablePod:
         one = self._present[pod.uid]
-        controller = one.controller or one.pod.name
+        controller = one.pod.controller or one.pod.name
         return removable(pod, one.pod.name, controller, is_static=one.is_static)

@@ -29,6 +29,7 @@ from numaproof.reports.json_output import (
     RunReport,
 )
 from numaproof.simulation.checkpoints import Judgement
+from numaproof.simulation.fleet import FleetSimulation
 from numaproof.simulation.upgrades import Upgrade
 from numaproof.simulation.what_ifs import NodeSimulation
 
@@ -56,7 +57,7 @@ OUTPUTS = (
     Output("doctor", ("doctor",), Diagnosis),
     Output("kubelet", ("doctor --kubelet",), KubeletDiagnosis),
     Output("board", ("board",), BoardReport),
-    Output("simulate", ("simulate",), NodeSimulation),
+    Output("simulate", ("simulate",), NodeSimulation | FleetSimulation),
     Output("config", ("config check",), list[ConfigurationProblem]),
     Output("state", ("state check",), Judgement | list[Judgement]),
     Output("upgrade", ("upgrade",), Upgrade),

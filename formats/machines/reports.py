@@ -9,8 +9,10 @@ and its CPUs.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,6 +99,30 @@ def read_report(
     if errors:
         raise errors[0]
     return None
+
+
+def machine_digest(name: str) -> str:
+    """Returns a digest of the files that describe the machine of an archive or directory.
+
+    Equal digests mean equal machines. If there is a tree, only its files count.
+
+    Raises:
+        DocumentError: a file can't be read.
+        TreeError: the archive can't be read.
+    """
+    root = Path(name)
+    if root.is_dir():
+        paths = sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+        found = ((path.relative_to(root).as_posix(), path) for path in paths)
+        files = [(place, door.read(path)) for place, path in found if _WANTED.search(place)]
+    else:
+        files = sorted(fakesys.read_some(name, lambda place: bool(_WANTED.search(place))))
+    tree = [one for one in files if re.search(rf"(?:^|/)(?:{_TREE})", one[0])]
+    digest = sha256()
+    for place, content in tree or files:
+        digest.update(f"{posixpath.normpath(place)} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def _read(

@@ -23,7 +23,7 @@ def test_the_examples_of_the_help_run(command: Command) -> None:
     state = {"policyName": "none", "defaultCpuSet": "", "entries": {}}
     Path("kubelet/cpu_manager_state").write_text(checkpoints.text(state))
     text = command("simulate", "--help").out.partition("Examples:\n")[2].partition("\n\n")[0]
-    assert text.count("numaproof simulate") == 4
+    assert text.count("numaproof simulate") == 5
     script = text.replace("numaproof simulate", f"{sys.executable} -m numaproof simulate")
     subprocess.run(["sh", "-ec", script], check=True, capture_output=True)
     assert Path("node.html").exists()

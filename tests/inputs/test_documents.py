@@ -4,7 +4,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaproof.inputs.documents import MAX_BYTES, DocumentError, dotted_path, load
+from numaproof.inputs.documents import HANDWRITTEN, DocumentError, dotted_path, load
 from numaproof.inputs.typed import convert
 
 
@@ -129,11 +129,11 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match=r"latin\.yaml:2: not UTF-8"):
         load(tmp_path / "latin.yaml")
     with (tmp_path / "large.yaml").open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
+        file.truncate(HANDWRITTEN.size + 1)
     with pytest.raises(DocumentError, match=r"l(arg|ong)er than"):
         load(tmp_path / "large.yaml")
     with pytest.raises(DocumentError, match=r"l(arg|ong)er than"):
-        load(" " * (MAX_BYTES + 1))
+        load(" " * (HANDWRITTEN.size + 1))
 
 
 def test_errors_use_the_files_name(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_only_mappings_can_be_merged() -> None:
 def test_values_are_counted_before_construction() -> None:
     with pytest.raises(DocumentError, match="more than 100,000 values"):
         load("[" + "1," * 300_000)
-    with pytest.raises(DocumentError, match="more than 100000 values"):
+    with pytest.raises(DocumentError, match="more than 100,000 values"):
         load("[" + "1," * 150_000 + "1]")
 
 

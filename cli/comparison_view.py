@@ -1,0 +1,63 @@
+"""Formats a comparison of configurations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.inputs.plurals import plural
+from numaproof.reports.answers import Grid, GridRow, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.simulation.comparison import ComparedVariant
+
+_HEADS = (
+    "configuration",
+    "admitted",
+    "refused",
+    "exclusive CPUs",
+    "aligned",
+    "not aligned",
+    "cores split",
+    "whole nodes left",
+)
+_MAX_PODS = 5
+
+
+def comparison_grid(variants: Sequence[ComparedVariant]) -> Grid:
+    """Returns a row for each configuration; the best are marked."""
+    return Grid("Configurations (✓ is the best)", _HEADS, tuple(map(_row, variants)))
+
+
+def _row(variant: ComparedVariant) -> GridRow:
+    if variant.refusal:
+        return GridRow("bad", (variant.name, "does not start", *[""] * (len(_HEADS) - 2)))
+    counts = (
+        variant.admitted,
+        variant.refused,
+        variant.exclusive_cpus,
+        variant.aligned_pods,
+        variant.unaligned_pods,
+        variant.split_cores,
+        variant.whole_nodes,
+    )
+    return GridRow("good" if variant.is_best else None, (variant.name, *map(str, counts)))
+
+
+def difference_sections(variants: Sequence[ComparedVariant]) -> Iterator[Section]:
+    """Yields how each configuration differs from the first, and why others do not start."""
+    for one in variants:
+        if one.refusal:
+            yield Section(one.name, "bad", (f"{one.refusal.stage}: {one.refusal.message}",))
+        elif lines := tuple(_lines(one)):
+            yield Section(one.name, "fair", lines)
+
+
+def _lines(variant: ComparedVariant) -> Iterator[str]:
+    for verb, pods in (("also admits", variant.gains), ("does not admit", variant.losses)):
+        if pods:
+            names = ", ".join(pods[:_MAX_PODS]) + (", …" if len(pods) > _MAX_PODS else "")
+            yield f"{verb} {plural(len(pods), 'pod')}: {names}"
+    if variant.losses:
+        yield from (f"  {plural(each.pods, 'pod')}: {each.text}" for each in variant.causes)

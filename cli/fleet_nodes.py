@@ -1,0 +1,148 @@
+"""Reads the nodes of a fleet: captured nodes with names, or in a directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+import msgspec
+
+from numaproof.cli import user_files
+from numaproof.cli.captured_nodes import NodeFile, missing_parts, node_release, user_file
+from numaproof.cli.machine_names import read_machine
+from numaproof.cli.node_files import read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numaproof.formats.machines.description import MachineText
+    from numaproof.formats.nodes.reading import CapturedNode
+    from numaproof.simulation.fleet import NamedNode
+
+
+class FleetOptions(NamedTuple):
+    """What applies to all nodes of a fleet.
+
+    Attributes:
+        configs: the configuration instead of the nodes' own.
+        devices: the nodes' devices.
+        kubernetes: the release instead of the nodes' own; empty if they keep theirs.
+        newest: the release of nodes whose own is unknown.
+        assume: what to assume where a machine's description says nothing.
+        follows_docs: whether answers follow the documentation.
+        lenient: whether unknown fields are ignored with a note.
+    """
+
+    configs: tuple[user_files.UserFile, ...]
+    devices: tuple[str, ...]
+    kubernetes: str
+    newest: str
+    assume: tuple[tuple[str, int], ...]
+    follows_docs: bool
+    lenient: bool
+
+
+def read_fleet(
+    files: Sequence[NodeFile], options: FleetOptions
+) -> tuple[tuple[NamedNode, ...], tuple[str, ...]]:
+    """Reads nodes; returns them and notes on how they were read.
+
+    Raises:
+        click.UsageError: two nodes have the same name, or a node has no configuration.
+        DocumentError: a file is invalid.
+    """
+    nodes: dict[str, NamedNode] = {}
+    notes: dict[str, list[str]] = {}
+    reader = _Reader(options)
+    for file in files:
+        named, remarks = reader.read(file)
+        if named.name in nodes:
+            raise click.UsageError(
+                f"--node: two nodes are named {named.name}; use --node NAME=FILE"
+            )
+        nodes[named.name] = named
+        for remark in remarks:
+            notes.setdefault(remark, []).append(named.name)
+    return tuple(nodes.values()), tuple(
+        f"{_names(names)}: {remark}" for remark, names in notes.items()
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    others = len(names) - 1
+    return f"{names[0]} and {others} more" if others else names[0]
+
+
+_PARTS = ("machine", "config", "state", "pods")
+
+
+class _Reader:
+    """Reads nodes; equal machines are discovered once."""
+
+    def __init__(self, options: FleetOptions) -> None:
+        self._options = options
+        self._machines: dict[tuple[str, str], MachineText] = {}
+
+    def read(self, file: NodeFile) -> tuple[NamedNode, tuple[str, ...]]:
+        """Reads a node; its remarks don't contain the name of its file."""
+        from numaproof.formats.nodes.reading import open_node
+
+        with open_node(file.path, file.choice) as node:
+            return self._read(file, node)
+
+    def _read(self, file: NodeFile, node: CapturedNode) -> tuple[NamedNode, tuple[str, ...]]:
+        from numaproof.formats.machines.needs import require_enough
+        from numaproof.simulation import devices, documents
+        from numaproof.simulation.admission import Question
+        from numaproof.simulation.fleet import NamedNode
+
+        options = self._options
+        kubernetes = options.kubernetes or node_release(node) or options.newest
+        configs = options.configs or tuple(map(user_file, node.configuration))
+        if not configs:
+            raise click.UsageError(f"{file.path} has no configuration; add '--config'")
+        settings = user_files.find_configuration(configs, (kubernetes,))
+        unknown = documents.ignored_field_warnings(settings.unknown)
+        documents.refuse(
+            settings.type_errors if options.lenient else (*settings.unknown, *settings.type_errors)
+        )
+        described = self._machine(node, kubernetes)
+        require_enough(described, settings.settings)
+        state = read_state(
+            user_file(node.state) if node.state else None,
+            (user_file(node.pods),) if node.pods else (),
+            kubernetes,
+            lenient=options.lenient,
+            node_name="",
+        )
+        plugins, unsure = devices.as_recorded(
+            devices.read(options.devices, described.machine), state.devices
+        )
+        question = Question(
+            described.machine,
+            settings.settings,
+            kubernetes,
+            options.follows_docs,
+            plugins,
+            flags=settings.flags,
+            state=state.state,
+        )
+        missing: Iterable[str] = ()
+        if node.record:
+            # One line for all nodes that lack the same.
+            record = msgspec.structs.replace(node.record, node="NODE")
+            missing = missing_parts(node.file, record, _PARTS)
+        notes = (*missing, *described.lines, *settings.notes, *unknown, *state.notes, *unsure)
+        name = file.name or node.node or Path(file.path).name
+        remarks = tuple(note.removeprefix(f"{node.file}: ") for note in notes)
+        return NamedNode(name, question), remarks
+
+    def _machine(self, node: CapturedNode, kubernetes: str) -> MachineText:
+        from numaproof.formats.machines.reports import machine_digest
+
+        is_archive = node.record is not None
+        key = (machine_digest(node.file) if is_archive else node.machine, kubernetes)
+        if key not in self._machines:
+            self._machines[key] = read_machine(node.machine, kubernetes, self._options.assume)
+        return self._machines[key]
