@@ -95,7 +95,7 @@ def _parts_of(
         click.UsageError: a machine was given as well.
     """
     offers: dict[str, Any] = {
-        "machine": node.machine,
+        "machine": node.machine if node.has_machine else None,
         "config": tuple(map(_user_file, node.configuration)),
         "state": node.state and _user_file(node.state),
         "pods": node.pods and (_user_file(node.pods),),

@@ -27,7 +27,7 @@ from numaproof.workdir.scratch import scratch_folder
 from numaproof.workdir.trees import FolderTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _TREE = r"sys/devices/system/(?:cpu|node)/|sys/kernel/mm/hugepages/|proc/(?:cpuinfo|meminfo)$"
 _TEXTS = (
@@ -45,6 +45,7 @@ _TEXTS = (
 """The names of other sources, the best first."""
 
 _WANTED = re.compile("|".join(rf"(?:^|/)(?:{part})" for part in (_TREE, *_TEXTS)))
+_SOS = re.compile(r"((?:.*?/)?)sos_commands/")
 _NODE = re.compile(r"(?:^|/)nodes/([^/]+?)(?:/|\.ya?ml$)")
 _MAX_FILES = 500_000
 _MAX_LISTED = 10
@@ -79,6 +80,9 @@ def read_report(
     with _unpack(name) as root:
         sources = [one for one in _sources(root) if not node or one.machine == node]
         machines = sorted({source.machine for source in sources})
+        if machines == [""]:
+            places = (source.path.relative_to(root).as_posix() for source in sources)
+            require_single(name, "sosreports", sosreports(places))
         if len(machines) > 1:
             some = ", ".join(machines[:_MAX_LISTED])
             fix = f"name one of them: {name}#{machines[-1]}"
@@ -153,6 +157,30 @@ def _sources(root: Path) -> Iterator[_Source]:
             if re.search(rf"(?:^|/){form}", place):
                 yield _Source(machine, rank, path)
                 break
+
+
+def sosreports(places: Iterable[str]) -> set[str]:
+    """Returns the folders of the sosreports among the paths of files; empty for the top."""
+    return {found[1] for place in places if (found := _SOS.match(place))}
+
+
+def require_single(name: str, what: str, folders: Iterable[str]) -> None:
+    """Refuses a report that is several, which would be mixed.
+
+    Args:
+        name: the directory or tar file.
+        what: what the folders are, in the plural.
+        folders: the folder of each; empty for the top.
+
+    Raises:
+        DocumentError: there are several.
+    """
+    found = sorted({folder.rstrip("/") for folder in folders})
+    if len(found) > 1:
+        some = ", ".join(folder or "." for folder in found[:_MAX_LISTED])
+        at = f"{name.rstrip('/')}/{found[-1]}"
+        fix = f"choose one: {at}" if Path(name).is_dir() else "unpack it and choose one"
+        raise DocumentError(name, 0, "", f"{len(found)} {what}: {some}", fix)
 
 
 def files_below(root: Path) -> Iterator[Path]:

@@ -116,3 +116,10 @@ def test_archives_with_too_much_are_refused(
     monkeypatch.setattr("numaproof.fakesys.archive.MAX_REPORT_TOTAL", 99)
     with pytest.raises(fakesys.TreeError, match="larger than any report"):
         fakesys.unpack_some(archive, tmp_path / "out", lambda _: True)
+
+
+def test_two_sosreports_are_not_mixed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name / "sos_commands/numa/numactl_--hardware", NUMACTL)
+    with pytest.raises(DocumentError, match="2 sosreports: a, b"):
+        read_report(tmp_path)
