@@ -7,6 +7,7 @@ machine or a tree (`open_tree`).
 
 from numaproof.fakesys.archive import TreeError, is_archive, is_tree, open_tree, unpack_some
 from numaproof.fakesys.capture import capture
+from numaproof.fakesys.damage import require_intact
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.loading import (
@@ -48,6 +49,7 @@ __all__ = [
     "open_tree",
     "parse_profile",
     "profile_schema",
+    "require_intact",
     "unpack_some",
     "write_directory",
     "write_fake",

@@ -110,12 +110,12 @@ def _read(
     no_cpu: str,
 ) -> MachineText | None:
     if source.rank == 0:
+        tree = FolderTree.root(source.path, name)
         try:
-            machine = discover(FolderTree.root(source.path, name), no_cpu)
-        except DiscoveryError:
-            return None
-        has_cpus = any(node.cores for node in machine.topology or ())
-        return MachineText(file=name, machine=machine) if has_cpus else None
+            fakesys.require_intact(tree)
+            return MachineText(file=name, machine=discover(tree, no_cpu))
+        except (fakesys.TreeError, DiscoveryError) as error:
+            raise DocumentError(name, 0, "", str(error), "copy it again") from None
     if source.rank == 1:
         return read_report(str(source.path), read_machine, no_cpu)
     return read_machine(door.read(source.path, name=name), name)
