@@ -172,7 +172,10 @@ def read_machine(
     if not is_bundled and (Path(name).is_dir() or fakesys.is_archive(name)):
         if node or not fakesys.is_tree(name):
             report = read_report(
-                name, lambda text, file: read(text, file, assume, no_cpu), no_cpu, node
+                name,
+                lambda text, file, found: read(text, file, assume, no_cpu, found),
+                no_cpu,
+                node,
             )
             if report is not None:
                 if not report.format:

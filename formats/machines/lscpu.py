@@ -6,15 +6,18 @@ Tables number cores and sockets from 0 across the machine; the summary only coun
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from numaproof.formats.machines.description import CPU, Cache, Description, DescriptionError, Node
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, ListFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _IN_ENGLISH = "save the output of `LC_ALL=C lscpu --extended`"
+_WHOLE = "save the whole output of `lscpu`"
 _EXTENDED = "save the output of `lscpu --extended`, which shows each CPU's core"
 
 _TABLE_HEAD = re.compile(r"^[ \t]*CPU[ \t]+(?:[A-Z]|L[0-9])[^\n]*$", re.MULTILINE)
@@ -120,6 +123,11 @@ def _table(kind: str, rows: Sequence[Mapping[str, str]]) -> Description:
         raise DescriptionError(f"{kind} without CPUs", _EXTENDED)
     words = {row.get("ONLINE", "yes").lower() for row in table}
     cpus = tuple(_cpu(row, kind, alone=len(words) == 1) for row in table)
+    again = next(
+        (cpu for cpu, count in Counter(cpu.number for cpu in cpus).items() if count > 1), None
+    )
+    if again is not None:
+        raise DescriptionError(f"{kind} with CPU {again} in several lines", _EXTENDED)
     caches = tuple(_caches(table))
     without = [
         name
@@ -198,8 +206,7 @@ def _summary(pairs: Sequence[tuple[str, str]]) -> Description:
         for name in fields
         if (found := re.fullmatch(r"NUMA node([0-9]{1,5}) CPU\(s\)", name))
     }
-    if not nodes and "NUMA node(s)" in fields:
-        raise DescriptionError("lscpu without the CPUs of its NUMA nodes", _EXTENDED)
+    _require_whole(fields, online, offline or CPUSet(), nodes)
     place = {cpu: node for node, cpus in nodes.items() for cpu in cpus}
     threads, sockets = _shape(fields, len(online))
     return Description(
@@ -213,7 +220,40 @@ def _summary(pairs: Sequence[tuple[str, str]]) -> Description:
         threads_per_core=threads,
         sockets=sockets,
         l3_count=_l3_count(fields),
+        notes=() if nodes else ("it shows no NUMA nodes: the kernel has none, or lines are lost",),
     )
+
+
+def _require_whole(
+    fields: Mapping[str, Sequence[str]],
+    online: CPUSet,
+    offline: CPUSet,
+    nodes: Mapping[int, CPUSet],
+) -> None:
+    """Checks that no line is lost.
+
+    Raises:
+        DescriptionError: the lines contradict each other.
+    """
+    total = _number(fields.get("CPU(s)", [""])[0])
+    if total is not None and total != len(online) + len(offline):
+        message = f"lscpu counts {total} CPUs but lists {len(online) + len(offline)}"
+        raise DescriptionError(message, _WHOLE)
+    count = _number(fields.get("NUMA node(s)", [""])[0])
+    if count is not None and count != len(nodes):
+        lines = f"has {plural(len(nodes), 'line')} `NUMA nodeN CPU(s)`"
+        raise DescriptionError(f"lscpu counts {plural(count, 'NUMA node')} but {lines}", _WHOLE)
+    placed: set[int] = set()
+    for node, cpus in nodes.items():
+        for cpu in cpus:
+            if cpu in placed:
+                raise DescriptionError(f"lscpu lists CPU {cpu} in several NUMA nodes", _EXTENDED)
+            if cpu not in online and cpu not in offline:
+                raise DescriptionError(f"lscpu lists CPU {cpu} only in NUMA node {node}", _WHOLE)
+            placed.add(cpu)
+    lost = [cpu for cpu in online if cpu not in placed]
+    if nodes and lost:
+        raise DescriptionError(f"lscpu lists CPU {lost[0]} in no NUMA node", _WHOLE)
 
 
 def _l3_count(fields: Mapping[str, Sequence[str]]) -> int | None:

@@ -38,7 +38,7 @@ def test_a_damaged_tree_is_blamed(command: Command, words: tuple[str, ...]) -> N
 def test_an_archive_without_a_machine_is_not_read_as_one(command: Command) -> None:
     Path("a4").mkdir()
     Path("a4/collected.yaml").write_text("version: 1\nnode: w\n", "utf-8")
-    ended = command("config", "check", "--node", "a4")
+    ended = command("discover", "--node", "a4")
     assert ended.code == 2
     assert "read the" not in ended.err
-    assert "a4 has no machine; add '--machine'" in ended.err
+    assert "a4 has no machine; add" in ended.err
