@@ -263,6 +263,20 @@ def nothing(document: Document, product: str, *paths: PathTuple) -> DocumentErro
     return no_configuration(document, (), message, fix)
 
 
+def misspelt(document: Document, paths: Iterable[PathTuple]) -> Iterator[DocumentError]:
+    """Yields an error for each name that is probably a misspelt step of one of the paths."""
+    steps: dict[PathTuple, set[str]] = {}
+    for path in paths:
+        for length, step in enumerate(path):
+            steps.setdefault(path[:length], set()).add(str(step))
+    for parent, known in steps.items():
+        there = value_at(document.data, parent)
+        for name in there if isinstance(there, dict) else ():
+            meant = next((one for one in sorted(known) if is_slip(name, one)), None)
+            if name not in known and meant is not None:
+                yield document.error((*parent, name), "unknown field", f"did you mean {meant}?")
+
+
 def rename(document: Document, names: Mapping[str, str]) -> Document:
     """Returns a mapping with other names for some of its values."""
     return MergedDocument(

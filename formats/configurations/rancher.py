@@ -109,7 +109,13 @@ def _read_cluster_api(document: Document, _: str) -> Iterator[Configuration]:
 
 FORMATS = (
     Format(_PRODUCT, _read, ((_ARG,), (_MORE,))),
-    Format("a Rancher cluster", _read_cluster, (_CONFIG,), "provisioning.cattle.io", ("Cluster",)),
+    Format(
+        "a Rancher cluster",
+        _read_cluster,
+        (_GLOBAL, _SELECTED),
+        "provisioning.cattle.io",
+        ("Cluster",),
+    ),
     Format("an RKE cluster file", _read_rke1, (_SERVICE,)),
     *(
         Format(f"a {kind}", _read_cluster_api, (), f"{group}.cluster.x-k8s.io", (kind,))

@@ -42,3 +42,11 @@ def test_an_archive_without_a_machine_is_not_read_as_one(command: Command) -> No
     assert ended.code == 2
     assert "read the" not in ended.err
     assert "a4 has no machine; add" in ended.err
+
+
+def test_files_beside_drop_ins_are_mentioned(command: Command) -> None:
+    Path("d").mkdir()
+    for name in ("10.conf", "20.yaml"):
+        Path("d", name).write_text(KUBELET, "utf-8")
+    ended = command("config", "check", "d", "--machine", "epyc-7402p-nps2")
+    assert (ended.code, "d: left out 20.yaml\n" in ended.err) == (0, True)
