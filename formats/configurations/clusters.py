@@ -42,6 +42,8 @@ def _read_shoot(document: Document, _: str) -> Iterator[Configuration]:
         _gardener_fields(mapping_below(document, _FOR_ALL)),
         adds_defaults="Gardener",
     )
+    paths = [(*at, "kubernetes", "kubelet") for at, _ in groups]
+    found = found._replace(errors=tuple(misspelt(document, paths)))
     if not groups:
         yield found
     for number, (at, group) in enumerate(groups):

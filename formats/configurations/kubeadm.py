@@ -14,6 +14,7 @@ from numaproof.formats.configurations.configuration import (
     Format,
     items_at,
     mapped_flags,
+    misspelt,
     scalar,
     text_of,
 )
@@ -102,6 +103,7 @@ def _read_cluster_api(document: Document, text: str) -> Iterator[Configuration]:
                 layer = Configuration("", path, inner)
                 fields = layer.on(fields) if fields else layer
     base = fields or Configuration("", "", MergedDocument(document, {}))
+    errors = tuple(misspelt(document, [(*at, role, *EXTRA_ARGS) for role in _ROLES]))
     for role, name in _ROLES.items():
         if value_at(document.data, (*at, role)) is None:
             continue
@@ -111,6 +113,7 @@ def _read_cluster_api(document: Document, text: str) -> Iterator[Configuration]:
             source=base.source or ".".join((*map(str, at), role)),
             flags=flags,
             name=name,
+            errors=errors,
             adds_defaults="kubeadm",
         )
 

@@ -20,6 +20,7 @@ from numaproof.formats.configurations.configuration import (
     listed_flags,
     mapped_flags,
     mapping_below,
+    misspelt,
     nothing,
 )
 from numaproof.inputs.documents import Document, MergedDocument, PathTuple, dotted_path, value_at
@@ -50,6 +51,7 @@ def _at(document: Document, path: PathTuple, product: str) -> Configuration:
         dotted_path((*path, _ARG)),
         MergedDocument(document, {}),
         flags,
+        errors=tuple(misspelt(settings, [(_ARG,)])) if path else (),
         adds_defaults=_ADDS,
         replaces_flags=_ARG in settings.data,
     )
