@@ -6,7 +6,6 @@ Tables number cores and sockets from 0 across the machine; the summary only coun
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from numaproof.formats.machines.description import CPU, Cache, Description, DescriptionError, Node
@@ -56,16 +55,25 @@ def read(text: str) -> Description:
     """
     if head := _PARSE_HEAD.search(text):
         names = head[1].split(",")
-        rows = [line.split(",") for line in text[head.end() :].split() if line[:1] != "#"]
-        return _table("lscpu --parse", _with_cache_columns(names, rows))
+        lines = {n: line.split(",") for n, line in _lines_after(head) if line[:1] != "#"}
+        rows = _with_cache_columns(names, [*lines.values()])
+        return _table("lscpu --parse", rows, [*lines])
     if head := _TABLE_HEAD.search(text):
         names = head[0].split()
-        lines = (line.split() for line in text[head.end() :].splitlines())
-        return _table("lscpu --extended", _dicts(names, [line for line in lines if line]))
+        lines = {n: line.split() for n, line in _lines_after(head)}
+        return _table("lscpu --extended", _dicts(names, [*lines.values()]), [*lines])
     if not _ENGLISH.search(text):
         raise DescriptionError("lscpu in a language other than English", _IN_ENGLISH)
     pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
     return _summary([(name.strip(), value.strip()) for name, value in pairs])
+
+
+def _lines_after(head: re.Match[str]) -> Iterator[tuple[int, str]]:
+    """Yields the lines below the head of a table that aren't empty, with their numbers."""
+    first = head.string.count("\n", 0, head.end()) + 1
+    for number, line in enumerate(head.string[head.end() :].splitlines(), first):
+        if line.strip():
+            yield number, line.strip()
 
 
 def read_json(data: Any) -> Description:
@@ -116,18 +124,28 @@ def _with_cache_columns(
     return _dicts(head, [[*row[:at], ":".join(row[at + 1 :])] for row in rows])
 
 
-def _table(kind: str, rows: Sequence[Mapping[str, str]]) -> Description:
+def _require_unique(kind: str, cpus: Sequence[CPU], lines: Sequence[int]) -> None:
+    """Checks that no CPU is listed twice; `lines` are the CPUs' lines, if they are known.
+
+    Raises:
+        DescriptionError: one is.
+    """
+    seen: set[int] = set()
+    for position, cpu in enumerate(cpus):
+        if cpu.number in seen:
+            line = lines[position] if lines else 0
+            raise DescriptionError(f"{kind} lists CPU {cpu.number} again", _EXTENDED, line)
+        seen.add(cpu.number)
+
+
+def _table(kind: str, rows: Sequence[Mapping[str, str]], lines: Sequence[int] = ()) -> Description:
     """Reads a row for each CPU; names of columns are in upper case, in JSON in lower case."""
     table = [{name.upper(): value for name, value in row.items()} for row in rows]
     if not table or "CPU" not in table[0]:
         raise DescriptionError(f"{kind} without CPUs", _EXTENDED)
     words = {row.get("ONLINE", "yes").lower() for row in table}
     cpus = tuple(_cpu(row, kind, alone=len(words) == 1) for row in table)
-    again = next(
-        (cpu for cpu, count in Counter(cpu.number for cpu in cpus).items() if count > 1), None
-    )
-    if again is not None:
-        raise DescriptionError(f"{kind} with CPU {again} in several lines", _EXTENDED)
+    _require_unique(kind, cpus, lines)
     caches = tuple(_caches(table))
     without = [
         name

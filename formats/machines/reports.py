@@ -151,7 +151,7 @@ def _read(
             fakesys.require_intact(tree)
             return MachineText(file=name, machine=discover(tree, no_cpu))
         except (fakesys.TreeError, DiscoveryError) as error:
-            raise DocumentError(name, 0, "", str(error), "copy it again") from None
+            raise DocumentError(name, 0, "", str(error).removeprefix(f"{name}: ")) from None
     if source.rank == 1:
         return read_report(
             str(source.path), lambda text, file, _: read_machine(text, file, node), no_cpu

@@ -135,3 +135,10 @@ def test_the_node_supplies_memory_and_contradicts(tmp_path: Path) -> None:
     assert found.machine.memory_capacity == 16 << 30
     assert not [gap for gap in found.missing if gap.subject == "memory"]
     assert found.notes[-1] == ("contradiction: the source has 2 CPUs, but the Node's capacity is 8")
+
+
+def test_a_damaged_tree_in_a_report_is_named(tmp_path: Path, machine_tree: fakesys.Tree) -> None:
+    fakesys.write_directory(machine_tree, tmp_path / "w1")
+    (tmp_path / "w1/sys/devices/system/cpu/online").write_text("0-x", "ascii")
+    with pytest.raises(DocumentError, match=r"^[^:]*: w1: sys/devices/system/cpu/online: expected"):
+        read_report(tmp_path)
