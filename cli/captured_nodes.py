@@ -158,7 +158,7 @@ def _parts_of(
         click.UsageError: a machine was given as well.
     """
     offers: dict[str, Any] = {
-        "machine": node.machine,
+        "machine": node.machine if node.has_machine else None,
         "config": tuple(map(user_file, node.configuration)),
         "state": node.state and user_file(node.state),
         "pods": node.pods and (user_file(node.pods),),
@@ -199,10 +199,11 @@ def _lines(
     """Yields what the command takes from the node, and what is missing."""
     from numaproof.protocol.releases import RELEASES
 
-    names = _listing([_NAMES.get(part, part) for part in values_by_part if part != "release"])
+    names = [_NAMES.get(part, part) for part in values_by_part if part != "release"]
     version = f" (kubelet {node.kubernetes})" if node.kubernetes else ""
     of = f" of {node.node}{version}" if node.node else ""
-    yield f"{node.file}: read the {names}{of} from {node.format}"
+    if names:
+        yield f"{node.file}: read the {_listing(names)}{of} from {node.format}"
     if node.kubernetes and "release" in set(parts) - values_by_part.keys():
         known = f"{RELEASES[0]} to {RELEASES[-1]}"
         yield f"{node.file}: kubelet {node.kubernetes} is not among the known releases, {known}"

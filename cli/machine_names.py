@@ -143,13 +143,14 @@ def read_machine(
             ``FILE#NODE`` chooses a node of a must-gather.
         kubernetes: the release.
         assume: what to assume where a description says nothing.
-        log: a function to call with what a kubelet would log about a tree.
+        log: a function to call with what a kubelet would log about a tree. Without it, a damaged
+            tree is an error.
 
     Raises:
         click.UsageError: no bundled profile, file or tree has this name, or an assumption has no
             effect.
         fakesys.DocumentError: the file describes no machine.
-        fakesys.TreeError: the tree cannot be read.
+        fakesys.TreeError: the tree cannot be read, or is damaged.
         DiscoveryError: the tree does not describe a machine.
     """
     from numaproof import fakesys
@@ -171,16 +172,22 @@ def read_machine(
     if not is_bundled and (Path(name).is_dir() or fakesys.is_archive(name)):
         if node or not fakesys.is_tree(name):
             report = read_report(
-                name, lambda text, file: read(text, file, assume, no_cpu), no_cpu, node
+                name,
+                lambda text, file, found: read(text, file, assume, no_cpu, found),
+                no_cpu,
+                node,
             )
             if report is not None:
                 if not report.format:
                     _refuse_assumptions(assume, name)
                 return report
-        _refuse_assumptions(assume, name)
         with fakesys.open_tree(name) as root, locate_discovery_error(name):
             tree = FolderTree.root(root, name)
-            return MachineText(file=name, machine=discover(tree, no_cpu, log))
+            if log is None:
+                fakesys.require_intact(tree)
+            machine = discover(tree, no_cpu, log)
+        _refuse_assumptions(assume, name)
+        return MachineText(file=name, machine=machine)
     _refuse_assumptions(assume, name)
     profile = load_machine(name)
     generated = fakesys.TreePath.root(fakesys.build_tree(profile))

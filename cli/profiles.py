@@ -236,6 +236,7 @@ def capture(source: str, name: str | None, out: Path | None) -> None:
         require_new(out)
     with fakesys.open_tree(source) as folder, locate_discovery_error(source):
         root = FolderTree.root(folder, source)
+        fakesys.require_intact(root)
         made = fakesys.capture(root, name or _name_for(out or Path(source).resolve()))
         if _discover_profile(made) != discover(FolderTree.root(folder, source)):
             raise click.ClickException(

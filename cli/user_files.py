@@ -169,14 +169,17 @@ def find_configuration(files: Sequence[UserFile], releases: Sequence[str]) -> Co
     from numaproof.formats import configurations
     from numaproof.simulation import documents
 
+    sources = [(file, _files(file)) for file in files]
     layers = [
         configurations.choose(configurations.read(one.text(), one.name), one.name, one.choice)
-        for file in files
-        for one in _files(file)
+        for _, ones in sources
+        for one in ones
     ]
     has_base = Path(f"{layers[0].document.file}.d").is_dir()
     are_drop_ins = Path(files[0].name).is_dir() and not has_base
     combination = configurations.combine(layers, are_drop_ins=are_drop_ins)
+    left = tuple(note for file, ones in sources for note in _left_out(file, ones))
+    combination = combination._replace(notes=(*left, *combination.notes))
     return documents.configuration(combination, releases)
 
 
@@ -207,6 +210,24 @@ def _files(file: UserFile) -> list[UserFile]:
         return [UserFile(str(path), file.choice) for path in files if path.is_file()]
     fix = "expected *.conf of the kubelet's --config-dir, or *.yaml"
     raise DocumentError(file.name, 0, "", "no configuration file in the directory", fix)
+
+
+def _left_out(file: UserFile, read: Sequence[UserFile]) -> Iterator[str]:
+    """Yields a note about the files in a directory that look like configurations but aren't read.
+
+    In a directory with ``*.conf``, which are drop-ins, a kubelet reads no others.
+    """
+    folder = Path(file.name)
+    if file.name == STDIN or not folder.is_dir():
+        return
+    names = {one.name for one in read}
+    others = sorted(
+        str(path.relative_to(folder))
+        for path in (*folder.glob("*"), *folder.glob("*.d/*"))
+        if path.suffix in (*_DROP_INS, ".json") and path.is_file() and str(path) not in names
+    )
+    if others:
+        yield f"{file.name}: left out {', '.join(others)}"
 
 
 def read_configuration(

@@ -14,6 +14,7 @@ from numaproof.fakesys.archive import (
     unpack_some,
 )
 from numaproof.fakesys.capture import capture
+from numaproof.fakesys.damage import require_intact
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.loading import (
@@ -56,6 +57,7 @@ __all__ = [
     "parse_profile",
     "profile_schema",
     "read_some",
+    "require_intact",
     "unpack_some",
     "write_directory",
     "write_fake",

@@ -62,8 +62,11 @@ class BoundedHeader(tarfile.TarInfo):
         """Parses a header from a block.
 
         Raises:
-            TreeError: an extended header is larger than any file in /sys needs.
+            TreeError: an extended header is larger than any file in /sys needs, or the archive ends
+                without the blocks of zeros that end every archive.
         """
+        if not buf:
+            raise TreeError("truncated: copy the archive again")
         found = super().frombuf(buf, encoding, errors)
         if found.type in _EXTENDED and found.size > MAX_HEADER:
             raise TreeError(f"a member has fields longer than {MAX_HEADER} bytes")

@@ -102,7 +102,9 @@ def read_snapshot(root: Root) -> Snapshot:
     cpus = tuple(sorted(_entry_numbers(cpu_base, "cpu")))
     nodes = sorted(_entry_numbers(node_base, "node"))
     if not cpus:
-        raise TreeError(f"{root}: no CPUs found in {CPU}")
+        raise TreeError(
+            f"{root}: no CPUs found in {CPU}; a tree must contain the folders sys and proc"
+        )
     if cpus[-1] >= MAX_CPUS:
         raise TreeError(f"{root}: CPU {cpus[-1]} exceeds Linux's limit of {MAX_CPUS} CPUs")
     files: dict[str, bytes] = {}

@@ -420,7 +420,9 @@ class _Reader:
         except OverflowError:
             shown = f"{text[:20]}... of {plural(len(text), 'character')}"
             message = f"the number {shown} does not fit in 64 bits"
-            raise self._error(event, path, message, "quote it if it is text") from None
+            raise self._error(
+                event, path, message, "use a smaller number, or quote it if it is text"
+            ) from None
         except ValueError:
             raise self._error(event, path, f"not a number: {text[:20]!r}") from None
 

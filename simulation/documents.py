@@ -123,6 +123,8 @@ def compact(value: Any) -> str:
             return f"[{', '.join(map(compact, value))}]"
         case bool():
             return str(value).lower()
+        case None:
+            return "null"
     return str(value)
 
 

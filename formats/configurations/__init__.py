@@ -37,6 +37,7 @@ from numaproof.formats.configurations.configuration import (
     Format,
     NoConfigurationError,
     items_at,
+    misspelt,
     no_configuration,
     stack,
     with_drop_in,
@@ -70,7 +71,9 @@ def _read_document(document: Document, text: str) -> Iterator[Configuration]:
         return
     known = next((one for one in FORMATS if one.claims(content)), None)
     if known is not None:
-        yield from known.read(document, text)
+        errors = tuple(misspelt(document, known.marks))
+        for one in known.read(document, text):
+            yield one._replace(errors=(*one.errors, *errors))
         return
     if content.get("kind") == plain.KIND:
         _refuse_marks(document)

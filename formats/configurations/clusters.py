@@ -14,6 +14,7 @@ from numaproof.formats.configurations.configuration import (
     find_path,
     items_at,
     mapping_below,
+    misspelt,
     name_of,
     nothing,
     of_managers,
@@ -41,6 +42,8 @@ def _read_shoot(document: Document, _: str) -> Iterator[Configuration]:
         _gardener_fields(mapping_below(document, _FOR_ALL)),
         adds_defaults="Gardener",
     )
+    paths = [(*at, "kubernetes", "kubelet") for at, _ in groups]
+    found = found._replace(errors=tuple(misspelt(document, paths)))
     if not groups:
         yield found
     for number, (at, group) in enumerate(groups):
@@ -132,6 +135,7 @@ def _read_k0s(document: Document, _: str) -> Iterator[Configuration]:
             _K0S,
             dotted_path((*at, "values")),
             mapping_below(document, (*at, "values")),
+            errors=tuple(misspelt(document, [(*at, "name"), (*at, "values")])),
             name=str(value_at(profile, ("name",)) or at[-1]),
             adds_defaults="k0s",
         )
@@ -139,8 +143,8 @@ def _read_k0s(document: Document, _: str) -> Iterator[Configuration]:
 
 FORMATS = (
     Format(_SHOOT, _read_shoot, (_FOR_ALL,), "core.gardener.cloud", ("Shoot",)),
-    Format("a kOps cluster", _read_kops, (), "kops.k8s.io", ("Cluster", "InstanceGroup")),
-    Format("a kOps cluster", _read_kops, (), "kops", ("Cluster", "InstanceGroup")),
+    Format("a kOps cluster", _read_kops, (_KUBELET,), "kops.k8s.io", ("Cluster", "InstanceGroup")),
+    Format("a kOps cluster", _read_kops, (_KUBELET,), "kops", ("Cluster", "InstanceGroup")),
     Format(_K0S, _read_k0s, (_PROFILES,), "k0s.k0sproject.io", ("ClusterConfig",)),
     Format(_K0S, _read_k0s, (_IN_K0SCTL,), "k0sctl.k0sproject.io", ("Cluster",)),
 )

@@ -22,12 +22,16 @@ from numaproof.inputs.documents import Document, DocumentError, MergedDocument, 
 from numaproof.reference.config.flags import field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _SECTION = re.compile(r"\s*\[(Unit|Service|Install)\]\s*$")
 _ENTRY = re.compile(r"\s*(Environment|EnvironmentFile|ExecStart)\s*=(.*)", re.DOTALL)
+_OF_UNIT = re.compile(r"\s*(?:ExecStart|EnvironmentFile)\s*=")
+_ONESHOT = re.compile(r"\s*Type\s*=\s*oneshot\s*$")
+_KUBELET = re.compile(r"""(?:.*[/"'])?kubelet""")
+_OPERATOR = re.compile(r"[0-9]*[<>|&;]")
 _FLAG = re.compile(r"\s*--[a-z]")
 _PROGRAM = re.compile(
     r"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube)[\"']?\s.*--[a-z]|--kubelet-extra-args[\s=]"
@@ -84,6 +88,25 @@ class _Line(NamedTuple):
 _Words = list[tuple[str, Document]]
 
 
+def _with_flags(words: _Words) -> _Words:
+    """Returns words, or none if no flag is among them."""
+    return words if any(_FLAG.match(word) for word, _ in words) else []
+
+
+def _arguments(words: _Words) -> _Words:
+    """Returns the arguments of a kubelet, up to a shell's operator.
+
+    Of other programs, which take commands of their own, only the flags are arguments.
+    """
+    flags = next((n for n, (word, _) in enumerate(words) if word.startswith("-")), len(words))
+    program = [n for n, (word, _) in enumerate(words[:flags]) if _KUBELET.fullmatch(word)]
+    start = program[-1] + 1 if program else flags
+    end = next(
+        (n for n, (word, _) in enumerate(words) if n >= start and _OPERATOR.match(word)), len(words)
+    )
+    return words[start:end]
+
+
 class _Text:
     """A text with flags; `lines` are the lines of the file where those of the text are."""
 
@@ -96,7 +119,7 @@ class _Text:
 
     def configuration(self) -> Configuration:
         product, words = self._kind()
-        found = [*_of_kubelet([*read_flags(words)])]
+        found = [*_of_kubelet(_arguments(words), self._refuse)]
         open_flags = [one for one in found if _VARIABLE.search(one.value) and field(one.name)]
         for flag in open_flags:
             text = f"left out {flag}: the variable is not set in the file"
@@ -109,19 +132,36 @@ class _Text:
             notes=tuple(self._notes),
         )
 
+    def _refuse(self, word: str, place: Document) -> None:
+        """Refuses a word that belongs to no flag, unless it is an unknown variable."""
+        if _VARIABLE.match(word):
+            text = f"left out {word}: the variable is not set in the file"
+            self._notes.append(with_place(place, (), text))
+        else:
+            fix = "remove it, or write flags as --NAME=VALUE"
+            raise place.error((), f"unknown command {word}: a kubelet takes only flags", fix)
+
     def _kind(self) -> tuple[str, _Words]:
         if "\0" in self._content:
-            return "a command line", [(word, self._at(0)) for word in self._content.split("\0")]
+            return "a command line", [
+                (word, self._at(0)) for word in self._content.strip("\0\n").split("\0")
+            ]
         logical = [*self._logical()]
         if any(_SECTION.match(line.text) for line in logical):
             return "a systemd unit", self._of_unit(logical)
+        lost = next((line for line in logical if _OF_UNIT.match(line.text)), None)
+        if lost is not None:
+            message = "a setting of a unit outside its section, which systemd ignores"
+            raise DocumentError(
+                self._file, self._at(lost.number).line(), "", message, "write [Service] above it"
+            )
         if any(_ASSIGNMENT.match(line.text) for line in logical):
             return "an environment file", [
                 word
                 for line in logical
                 if (assignment := _ASSIGNMENT.match(line.text))
                 for value in self._split(assignment[2], line)
-                for word in self._split(value[0], line)
+                for word in _with_flags(self._split(value[0], line))
             ]
         return "a command line", [
             word
@@ -133,7 +173,7 @@ class _Text:
     def _of_unit(self, logical: Sequence[_Line]) -> _Words:
         """Returns the words of the last command, with the variables that the unit sets."""
         variables: dict[str, _Words] = {}
-        command: _Words = []
+        commands: list[tuple[str, _Line]] = []
         for line in logical:
             entry = _ENTRY.match(line.text)
             if entry is None:
@@ -146,9 +186,12 @@ class _Text:
                 path = entry[2].strip().lstrip("-")
                 self._note(line, f"the unit also reads {path}: name that file also")
             else:
-                command = self._split(entry[2], line)
+                commands.append((entry[2].strip(), line))
+        command = self._command(
+            commands, is_oneshot=any(_ONESHOT.match(line.text) for line in logical)
+        )
         if not command:
-            return [word for words in variables.values() for word in words]
+            return [word for words in variables.values() for word in _with_flags(words)]
         words: _Words = []
 
         def expand(variable: re.Match[str]) -> str:
@@ -157,11 +200,26 @@ class _Text:
 
         for word, place in command:
             variable = _VARIABLE.fullmatch(word)
-            if variable:
-                words += variables.get(variable[1] or variable[2], [])
+            if variable and (variable[1] or variable[2]) in variables:
+                words += variables[variable[1] or variable[2]]
             else:
                 words.append((_VARIABLE.sub(expand, word), place))
         return words
+
+    def _command(self, commands: Sequence[tuple[str, _Line]], *, is_oneshot: bool) -> _Words:
+        """Returns the words of a unit's last command; an empty one resets those before it.
+
+        Raises:
+            DocumentError: there are several, which only units of type ``oneshot`` may have.
+        """
+        resets = [n for n, (text, _) in enumerate(commands) if not text]
+        current = commands[resets[-1] + 1 :] if resets else commands
+        if len(current) > 1 and not is_oneshot:
+            where = self._at(current[1][1].number).line()
+            message = "more than one ExecStart=, which systemd refuses"
+            fix = "write an empty ExecStart= above it, which resets the first"
+            raise DocumentError(self._file, where, "", message, fix)
+        return self._split(*current[-1]) if current else []
 
     def _logical(self) -> Iterator[_Line]:
         text, first = "", 0
@@ -209,15 +267,17 @@ _COMMAND = "kubelet-extra-args"
 """A flag of EKS's ``bootstrap.sh`` whose value is a command line of the kubelet."""
 
 
-def _of_kubelet(flags: Sequence[Flag]) -> Iterator[Flag]:
+def _of_kubelet(words: _Words, on_other: Callable[[str, Document], None]) -> Iterator[Flag]:
     """Yields the kubelet's flags; those of a program that starts a kubelet are dropped."""
-    wrapped = [flag for flag in flags if flag.name in (*_WRAPPED, _COMMAND)]
-    if not wrapped:
-        yield from flags
-    for flag in wrapped:
-        prefix = _WRAPPED.get(flag.name, "")
+    names = {word.lstrip("-").partition("=")[0] for word, _ in words}
+    if not names & {*_WRAPPED, _COMMAND}:
+        yield from read_flags(words, on_other)
+        return
+    for flag in read_flags(words):
+        prefix = _WRAPPED.get(flag.name)
         if flag.name == _COMMAND:
-            yield from read_flags([(word, flag.place) for word in flag.value.split()])
-        elif flag.value.startswith(prefix):
+            inner = [(word, flag.place) for word in flag.value.split()]
+            yield from read_flags(inner, on_other)
+        elif prefix is not None and flag.value.startswith(prefix):
             word = flag.value.removeprefix(prefix)
             yield from read_flags([(f"--{word.lstrip('-')}", flag.place)])

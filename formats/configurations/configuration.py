@@ -18,7 +18,7 @@ from numaproof.inputs.documents import (
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.reference.config import eviction
 from numaproof.reference.config.fields import DECODED
-from numaproof.reference.config.flags import SWITCHES
+from numaproof.reference.config.flags import SWITCHES, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -263,6 +263,20 @@ def nothing(document: Document, product: str, *paths: PathTuple) -> DocumentErro
     return no_configuration(document, (), message, fix)
 
 
+def misspelt(document: Document, paths: Iterable[PathTuple]) -> Iterator[DocumentError]:
+    """Yields an error for each name that is probably a misspelt step of one of the paths."""
+    steps: dict[PathTuple, set[str]] = {}
+    for path in paths:
+        for length, step in enumerate(path):
+            steps.setdefault(path[:length], set()).add(str(step))
+    for parent, known in steps.items():
+        there = value_at(document.data, parent)
+        for name in there if isinstance(there, dict) else ():
+            meant = next((one for one in sorted(known) if is_slip(name, one)), None)
+            if name not in known and meant is not None:
+                yield document.error((*parent, name), "unknown field", f"did you mean {meant}?")
+
+
 def rename(document: Document, names: Mapping[str, str]) -> Document:
     """Returns a mapping with other names for some of its values."""
     return MergedDocument(
@@ -301,20 +315,39 @@ def text_of(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def read_flags(words: Sequence[tuple[str, Document]]) -> Iterator[Flag]:
+def _drop(_word: str, _place: Document) -> None:
+    """Accepts a word that belongs to no flag."""
+
+
+def read_flags(
+    words: Sequence[tuple[str, Document]], on_other: Callable[[str, Document], None] = _drop
+) -> Iterator[Flag]:
     """Yields the flags among the words of a command line, each with its place.
 
-    A value follows its flag after ``=`` or as the next word, unless the flag is a switch. Words
-    that belong to no flag are dropped.
+    A value follows its flag after ``=`` or as the next word, unless the flag is a switch.
+
+    Args:
+        words: the words.
+        on_other: is called with each word that belongs to no flag.
+
+    Raises:
+        DocumentError: the last word is a flag of the managers without its value.
     """
     left = iter(words)
     for word, place in left:
         if not re.match("--?[A-Za-z]", word):
+            on_other(word, place)
             continue
         written, separator, value = word.lstrip("-").partition("=")
         name = written.replace("_", "-")
-        if not separator:
-            value = "true" if name in SWITCHES else next(left, ("", place))[0]
+        if not separator and name in SWITCHES:
+            value = "true"
+        elif not separator:
+            following = next(left, None)
+            if following is None and field(name):
+                fix = f"write --{written}=VALUE"
+                raise place.error((), f"flag needs an argument: --{written}", fix)
+            value = following[0] if following else ""
         yield Flag(name, value, scalar(place, value))
 
 

@@ -81,7 +81,7 @@ FORMATS = (
         Format(f"an {kind}", _read_cluster_api, (), "bootstrap.cluster.x-k8s.io", (kind,))
         for kind in ("EKSConfig", "EKSConfigTemplate")
     ),
-    Format(_NODE_CONFIG, _read_node_config, (_FLAGS,), "node.eks.aws", ("NodeConfig",)),
+    Format(_NODE_CONFIG, _read_node_config, (_FLAGS, _FIELDS), "node.eks.aws", ("NodeConfig",)),
     Format(
         _CLUSTER,
         _read_cluster,

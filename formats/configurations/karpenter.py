@@ -61,7 +61,9 @@ def karpenter_formats(
         name = name_of(document)
         yield stack(layers)._replace(product=product, name=name, adds_defaults="Karpenter")
 
-    return tuple(Format(f"a Karpenter {kind}", read, (), group, (kind,)) for group, kind in _KINDS)
+    return tuple(
+        Format(f"a Karpenter {kind}", read, _PATHS, group, (kind,)) for group, kind in _KINDS
+    )
 
 
 def _user_data(

@@ -14,6 +14,7 @@ from numaproof.formats.configurations.configuration import (
     Format,
     items_at,
     mapped_flags,
+    misspelt,
     scalar,
     text_of,
 )
@@ -26,16 +27,31 @@ if TYPE_CHECKING:
 
 _PRODUCT = "a kubeadm configuration"
 _KINDS = {"InitConfiguration": "init", "JoinConfiguration": "join"}
+_KUBEADM = "kubeadm.k8s.io"
+_GROUPS = ("bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io")
+_WITH_MAPPING = (
+    *(f"{_KUBEADM}/v1beta{number}" for number in (1, 2, 3)),
+    *(f"{group}/v1beta1" for group in _GROUPS),
+)
+_WITH_LIST = (f"{_KUBEADM}/v1beta4", *(f"{group}/v1beta2" for group in _GROUPS))
+"""The versions with ``kubeletExtraArgs`` in each form."""
+
 EXTRA_ARGS = ("nodeRegistration", "kubeletExtraArgs")
 
 
 def extra_args(document: Document, path: PathTuple = EXTRA_ARGS) -> tuple[Flag, ...]:
-    """Returns the kubelet's flags in a mapping (v1beta3) or a list of names and values (v1beta4).
+    """Returns the kubelet's flags in a mapping or a list of names and values.
 
     Raises:
-        DocumentError: an entry has no name.
+        DocumentError: an entry has no name, or the version has the other form.
     """
     value = value_at(document.data, path)
+    version = str(document.data.get("apiVersion"))
+    if isinstance(value, list) and version in _WITH_MAPPING:
+        raise document.error(path, f"must be a mapping in {version}", "write NAME: VALUE")
+    if isinstance(value, dict) and version in _WITH_LIST:
+        fix = "write entries with name and value"
+        raise document.error(path, f"must be a list in {version}", fix)
     if isinstance(value, dict):
         return tuple(mapped_flags(document.below(path)))
     found = []
@@ -87,6 +103,7 @@ def _read_cluster_api(document: Document, text: str) -> Iterator[Configuration]:
                 layer = Configuration("", path, inner)
                 fields = layer.on(fields) if fields else layer
     base = fields or Configuration("", "", MergedDocument(document, {}))
+    errors = tuple(misspelt(document, [(*at, role, *EXTRA_ARGS) for role in _ROLES]))
     for role, name in _ROLES.items():
         if value_at(document.data, (*at, role)) is None:
             continue
@@ -96,6 +113,7 @@ def _read_cluster_api(document: Document, text: str) -> Iterator[Configuration]:
             source=base.source or ".".join((*map(str, at), role)),
             flags=flags,
             name=name,
+            errors=errors,
             adds_defaults="kubeadm",
         )
 
@@ -104,13 +122,13 @@ FORMAT = Format(
     _PRODUCT,
     _read,
     (EXTRA_ARGS,),
-    "kubeadm.k8s.io",
+    _KUBEADM,
     ("ClusterConfiguration", "InitConfiguration", "JoinConfiguration"),
 )
 CLUSTER_API = tuple(
     Format(f"a {kind}", _read_cluster_api, (), group, (kind, f"{kind}Template"))
     for group, kind in (
-        ("bootstrap.cluster.x-k8s.io", "KubeadmConfig"),
-        ("controlplane.cluster.x-k8s.io", "KubeadmControlPlane"),
+        (_GROUPS[0], "KubeadmConfig"),
+        (_GROUPS[1], "KubeadmControlPlane"),
     )
 )

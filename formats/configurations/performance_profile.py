@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.formats.configurations.configuration import (
@@ -16,6 +17,7 @@ from numaproof.formats.configurations.configuration import (
 )
 from numaproof.formats.configurations.inner_files import inner_documents
 from numaproof.inputs.documents import Document, MergedDocument, PathTuple, apply_patch, value_at
+from numaproof.inputs.names import suggestion
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.pods import quantity
 
@@ -43,6 +45,7 @@ _UNLESS_SET: Mapping[str, Mapping[str, str]] = {
 
 
 def _read(document: Document, text: str) -> Iterator[Configuration]:
+    _require_texts(document)
     snippet = value_at(document.data, _SNIPPET)
     base: Document = MergedDocument(document, {})
     if isinstance(snippet, str):
@@ -63,6 +66,30 @@ def _read(document: Document, text: str) -> Iterator[Configuration]:
     )
 
 
+_CPU_SETS = ("isolated", "reserved", "offlined", "shared")
+_CPU_FIELDS = (*_CPU_SETS, "balanceIsolated")
+
+
+def _require_texts(document: Document) -> None:
+    """Checks the fields that the operator reads; YAML splits unquoted lists of CPUs in braces.
+
+    Raises:
+        DocumentError: a field has the wrong type, is unknown or is missing.
+    """
+    cpu = mapping_below(document, ("spec", "cpu")).data
+    for name in cpu:
+        if name not in _CPU_FIELDS:
+            is_number = re.fullmatch("[0-9-]+", name)
+            fix = 'quote lists of CPUs: "0,24"' if is_number else suggestion(name, _CPU_FIELDS)
+            raise document.error(("spec", "cpu", name), "unknown field", fix)
+    if cpu.get("reserved") is None:
+        raise document.error(("spec", "cpu"), "reserved is missing", 'add reserved: "0"')
+    for path in (*(("spec", "cpu", name) for name in _CPU_SETS), _POLICY):
+        value = value_at(document.data, path)
+        if not isinstance(value, str | None):
+            raise document.error(path, "must be a string", f'write {path[-1]}: "{value}"')
+
+
 def _set_by_profile(document: Document, fields: Document) -> dict[str, Document]:
     """Returns the values that the operator sets whatever a snippet says."""
 
@@ -77,8 +104,7 @@ def _set_by_profile(document: Document, fields: Document) -> dict[str, Document]
         "topologyManagerPolicy": place(_POLICY, policy),
     }
     reserved = value_at(document.data, _RESERVED)
-    if isinstance(reserved, str):
-        found["reservedSystemCPUs"] = place(_RESERVED, _with_shared(document, reserved))
+    found["reservedSystemCPUs"] = place(_RESERVED, _with_shared(document, reserved))
     if policy in _PINNING:
         found["memoryManagerPolicy"] = place(_POLICY, "Static")
         if fields.data.get("reservedMemory") is None:

@@ -20,6 +20,7 @@ from numaproof.formats.configurations.configuration import (
     listed_flags,
     mapped_flags,
     mapping_below,
+    misspelt,
     nothing,
 )
 from numaproof.inputs.documents import Document, MergedDocument, PathTuple, dotted_path, value_at
@@ -50,6 +51,7 @@ def _at(document: Document, path: PathTuple, product: str) -> Configuration:
         dotted_path((*path, _ARG)),
         MergedDocument(document, {}),
         flags,
+        errors=tuple(misspelt(settings, [(_ARG,)])) if path else (),
         adds_defaults=_ADDS,
         replaces_flags=_ARG in settings.data,
     )
@@ -109,7 +111,13 @@ def _read_cluster_api(document: Document, _: str) -> Iterator[Configuration]:
 
 FORMATS = (
     Format(_PRODUCT, _read, ((_ARG,), (_MORE,))),
-    Format("a Rancher cluster", _read_cluster, (_CONFIG,), "provisioning.cattle.io", ("Cluster",)),
+    Format(
+        "a Rancher cluster",
+        _read_cluster,
+        (_GLOBAL, _SELECTED),
+        "provisioning.cattle.io",
+        ("Cluster",),
+    ),
     Format("an RKE cluster file", _read_rke1, (_SERVICE,)),
     *(
         Format(f"a {kind}", _read_cluster_api, (), f"{group}.cluster.x-k8s.io", (kind,))

@@ -72,9 +72,12 @@ def _list(value: Any) -> list[Any]:
 
 def _amount(value: Any, what: str) -> int:
     try:
-        return int(quantity.parse(str(value)))
+        amount = int(quantity.parse(str(value)))
     except (quantity.QuantityError, UnsupportedError) as error:
         raise DescriptionError(f"{what}: {error}") from None
+    if amount < 0:
+        raise DescriptionError(f"{what}: must not be negative, got {value}")
+    return amount
 
 
 _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "pods", "storage"})

@@ -9,12 +9,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.formats.machines.description import CPU, Cache, Description, DescriptionError, Node
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, ListFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _IN_ENGLISH = "save the output of `LC_ALL=C lscpu --extended`"
+_WHOLE = "save the whole output of `lscpu`"
 _EXTENDED = "save the output of `lscpu --extended`, which shows each CPU's core"
 
 _TABLE_HEAD = re.compile(r"^[ \t]*CPU[ \t]+(?:[A-Z]|L[0-9])[^\n]*$", re.MULTILINE)
@@ -53,16 +55,25 @@ def read(text: str) -> Description:
     """
     if head := _PARSE_HEAD.search(text):
         names = head[1].split(",")
-        rows = [line.split(",") for line in text[head.end() :].split() if line[:1] != "#"]
-        return _table("lscpu --parse", _with_cache_columns(names, rows))
+        lines = {n: line.split(",") for n, line in _lines_after(head) if line[:1] != "#"}
+        rows = _with_cache_columns(names, [*lines.values()])
+        return _table("lscpu --parse", rows, [*lines])
     if head := _TABLE_HEAD.search(text):
         names = head[0].split()
-        lines = (line.split() for line in text[head.end() :].splitlines())
-        return _table("lscpu --extended", _dicts(names, [line for line in lines if line]))
+        lines = {n: line.split() for n, line in _lines_after(head)}
+        return _table("lscpu --extended", _dicts(names, [*lines.values()]), [*lines])
     if not _ENGLISH.search(text):
         raise DescriptionError("lscpu in a language other than English", _IN_ENGLISH)
     pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
     return _summary([(name.strip(), value.strip()) for name, value in pairs])
+
+
+def _lines_after(head: re.Match[str]) -> Iterator[tuple[int, str]]:
+    """Yields the lines below the head of a table that aren't empty, with their numbers."""
+    first = head.string.count("\n", 0, head.end()) + 1
+    for number, line in enumerate(head.string[head.end() :].splitlines(), first):
+        if line.strip():
+            yield number, line.strip()
 
 
 def read_json(data: Any) -> Description:
@@ -113,13 +124,28 @@ def _with_cache_columns(
     return _dicts(head, [[*row[:at], ":".join(row[at + 1 :])] for row in rows])
 
 
-def _table(kind: str, rows: Sequence[Mapping[str, str]]) -> Description:
+def _require_unique(kind: str, cpus: Sequence[CPU], lines: Sequence[int]) -> None:
+    """Checks that no CPU is listed twice; `lines` are the CPUs' lines, if they are known.
+
+    Raises:
+        DescriptionError: one is.
+    """
+    seen: set[int] = set()
+    for position, cpu in enumerate(cpus):
+        if cpu.number in seen:
+            line = lines[position] if lines else 0
+            raise DescriptionError(f"{kind} lists CPU {cpu.number} again", _EXTENDED, line)
+        seen.add(cpu.number)
+
+
+def _table(kind: str, rows: Sequence[Mapping[str, str]], lines: Sequence[int] = ()) -> Description:
     """Reads a row for each CPU; names of columns are in upper case, in JSON in lower case."""
     table = [{name.upper(): value for name, value in row.items()} for row in rows]
     if not table or "CPU" not in table[0]:
         raise DescriptionError(f"{kind} without CPUs", _EXTENDED)
     words = {row.get("ONLINE", "yes").lower() for row in table}
     cpus = tuple(_cpu(row, kind, alone=len(words) == 1) for row in table)
+    _require_unique(kind, cpus, lines)
     caches = tuple(_caches(table))
     without = [
         name
@@ -198,8 +224,7 @@ def _summary(pairs: Sequence[tuple[str, str]]) -> Description:
         for name in fields
         if (found := re.fullmatch(r"NUMA node([0-9]{1,5}) CPU\(s\)", name))
     }
-    if not nodes and "NUMA node(s)" in fields:
-        raise DescriptionError("lscpu without the CPUs of its NUMA nodes", _EXTENDED)
+    _require_whole(fields, online, offline or CPUSet(), nodes)
     place = {cpu: node for node, cpus in nodes.items() for cpu in cpus}
     threads, sockets = _shape(fields, len(online))
     return Description(
@@ -213,7 +238,40 @@ def _summary(pairs: Sequence[tuple[str, str]]) -> Description:
         threads_per_core=threads,
         sockets=sockets,
         l3_count=_l3_count(fields),
+        notes=() if nodes else ("it shows no NUMA nodes: the kernel has none, or lines are lost",),
     )
+
+
+def _require_whole(
+    fields: Mapping[str, Sequence[str]],
+    online: CPUSet,
+    offline: CPUSet,
+    nodes: Mapping[int, CPUSet],
+) -> None:
+    """Checks that no line is lost.
+
+    Raises:
+        DescriptionError: the lines contradict each other.
+    """
+    total = _number(fields.get("CPU(s)", [""])[0])
+    if total is not None and total != len(online) + len(offline):
+        message = f"lscpu counts {total} CPUs but lists {len(online) + len(offline)}"
+        raise DescriptionError(message, _WHOLE)
+    count = _number(fields.get("NUMA node(s)", [""])[0])
+    if count is not None and count != len(nodes):
+        lines = f"has {plural(len(nodes), 'line')} `NUMA nodeN CPU(s)`"
+        raise DescriptionError(f"lscpu counts {plural(count, 'NUMA node')} but {lines}", _WHOLE)
+    placed: set[int] = set()
+    for node, cpus in nodes.items():
+        for cpu in cpus:
+            if cpu in placed:
+                raise DescriptionError(f"lscpu lists CPU {cpu} in several NUMA nodes", _EXTENDED)
+            if cpu not in online and cpu not in offline:
+                raise DescriptionError(f"lscpu lists CPU {cpu} only in NUMA node {node}", _WHOLE)
+            placed.add(cpu)
+    lost = [cpu for cpu in online if cpu not in placed]
+    if nodes and lost:
+        raise DescriptionError(f"lscpu lists CPU {lost[0]} in no NUMA node", _WHOLE)
 
 
 def _l3_count(fields: Mapping[str, Sequence[str]]) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from xml.parsers import expat
 
 from numaproof.formats.machines.description import CPU, Cache, Description, DescriptionError, Node
-from numaproof.protocol.sets import LARGEST_MEMBER
+from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -124,6 +124,12 @@ def read(text: str) -> Description:
     pus = {cpu.bit_length() - 1 for one in reader.objects if one.kind == "PU" and (cpu := one.cpus)}
     if not pus:
         raise DescriptionError("lstopo without CPUs", "save it without a filter of PUs")
+    for one in reader.objects:
+        if lost := [*_members(one.cpus & ~sum(1 << cpu for cpu in pus))]:
+            name = one.attributes["type"]
+            raise DescriptionError(
+                f"lstopo has CPU {lost[0]} in a {name}, but no PU for it", _AGAIN
+            )
     of_kind = {
         kind: [one for one in reader.objects if one.kind == kind]
         for kind in ("Core", "Package", "NUMANode")
@@ -164,6 +170,7 @@ def read(text: str) -> Description:
         nodes=tuple(map(_node, numbers, nodes)),
         distances=_distances(reader, numbers),
         caches=tuple(_caches(reader.objects, reader.architecture)) or None,
+        notes=(f"CPUs {CPUSet(offline)} are offline, or hidden from lstopo",) if offline else (),
     )
 
 

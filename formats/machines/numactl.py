@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from numaproof.formats.machines.description import CPU, Description, DescriptionError, Node
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _HEAD = re.compile(r"^ *available: +([0-9]{1,5}) nodes?\b", re.MULTILINE)
 _CPUS = re.compile(r"^ *node +([0-9]{1,5}) cpus:(.*)$", re.MULTILINE)
-_SIZE = re.compile(r"^ *node +([0-9]{1,5}) size: +([0-9]{1,12}) MB", re.MULTILINE)
+_SIZE = re.compile(r"^ *node +([0-9]{1,5}) size:(.*)$", re.MULTILINE)
 _ROW = re.compile(r"^ *([0-9]{1,5}):((?: +[0-9]{1,5})+) *$", re.MULTILINE)
 
 _MIB = 1 << 20
@@ -37,7 +41,7 @@ def read(text: str) -> Description:
             f"CPU {cpu} is in several NUMA nodes, as with the boot option numa=fake",
             "capture the machine: `numaproof profile capture / --out machine.yaml`",
         )
-    sizes = {int(node): int(size) * _MIB for node, size in _SIZE.findall(text)}
+    sizes = dict(_sizes(text))
     count = int(head[1])
     for what, found in (("cpus", cpus), ("size", sizes)):
         if len(found) != count:
@@ -55,6 +59,16 @@ def read(text: str) -> Description:
         distances=tuple(rows[node] for node in order) if rows else None,
         notes=("memory is rounded to MiB; a kubelet counts bytes",),
     )
+
+
+def _sizes(text: str) -> Iterator[tuple[int, int]]:
+    """Yields each node's memory in bytes."""
+    for match in _SIZE.finditer(text):
+        size = re.fullmatch(r" +([0-9]{1,12}) MB\s*", match[2])
+        if size is None:
+            message = f"node {match[1]} size: expected MB, got {match[2].strip()!r}"
+            raise DescriptionError(message, _AGAIN, text.count("\n", 0, match.start()) + 1)
+        yield int(match[1]), int(size[1]) * _MIB
 
 
 def _numbers(text: str) -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from numaproof.formats.machines import (
     kubelet_log,
     kubernetes,
@@ -40,7 +42,11 @@ _DOCUMENTS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Description]], ..
 
 
 def read(
-    content: bytes, file: str, assume: Iterable[tuple[str, int]] = (), no_cpu: str = NO_CPU
+    content: bytes,
+    file: str,
+    assume: Iterable[tuple[str, int]] = (),
+    no_cpu: str = NO_CPU,
+    node: Description | None = None,
 ) -> MachineText | None:
     """Reads a machine from the contents of a file; None if they describe none.
 
@@ -49,37 +55,52 @@ def read(
         file: the name of the file.
         assume: what to assume where the text says nothing; see `assumptions.parse`.
         no_cpu: the release's error for a machine without CPUs.
+        node: what the machine's Node shows; it supplies memory and huge pages.
 
     Raises:
         DocumentError: the text is incomplete or contradicts itself, or can't be used.
     """
     try:
-        return _read(content, file, Assumptions(assume), no_cpu)
+        return _read(content, file, Assumptions(assume), no_cpu, node)
     except DescriptionError as error:
         raise DocumentError(file, error.line, "", str(error), error.fix) from None
     except RecursionError:
         raise DocumentError(file, 0, "", "is nested too deeply", "flatten it") from None
 
 
-def _read(content: bytes, file: str, assume: Assumptions, no_cpu: str) -> MachineText | None:
+def _read(
+    content: bytes, file: str, assume: Assumptions, no_cpu: str, node: Description | None
+) -> MachineText | None:
     text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
     if kubelet_log.LINE in text and kubelet_log.is_log(text):
         assume.require_used("a kubelet's log")
         return kubelet_log.read(file, text)
     for recognise, describe in _TEXTS:
         if recognise(text):
-            return assemble(file, describe(text), assume, no_cpu)
+            return assemble(file, _with_node(describe(text), node), assume, no_cpu)
     data = _document(text, file)
     if machine_info.is_machine_info(data):
         assume.require_used(machine_info.FORMAT)
         return machine_info.read(file, data)
     for recognise_data, describe_data in _DOCUMENTS:
         if recognise_data(data):
-            return assemble(file, describe_data(data), assume, no_cpu)
+            return assemble(file, _with_node(describe_data(data), node), assume, no_cpu)
     if found := refusals.refusal(content):
         name, fix = found
         raise DescriptionError(f"is {name}", fix)
     return None
+
+
+def _with_node(text: Description, node: Description | None) -> Description:
+    """Adds the memory and huge pages of a Node to a text that shows none."""
+    if node is None:
+        return text
+    nodes = text.nodes or ()
+    if text.memory is None and all(one.memory is None for one in nodes):
+        text = replace(text, memory=node.memory)
+    if text.hugepages is None and all(one.hugepages is None for one in nodes):
+        text = replace(text, hugepages=node.hugepages)
+    return text
 
 
 def _document(text: str, file: str) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Callable
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from numaproof import fakesys
-from numaproof.formats.machines.description import MachineText
-from numaproof.inputs import door
+from numaproof.formats.machines import kubernetes
+from numaproof.formats.machines.description import Description, DescriptionError, MachineText
+from numaproof.inputs import documents, door
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, ListFormatError
@@ -29,7 +31,7 @@ from numaproof.workdir.scratch import scratch_folder
 from numaproof.workdir.trees import FolderTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
 
 _TREE = r"sys/devices/system/(?:cpu|node)/|sys/kernel/mm/hugepages/|proc/(?:cpuinfo|meminfo)$"
 _TEXTS = (
@@ -46,10 +48,17 @@ _TEXTS = (
 )
 """The names of other sources, the best first."""
 
+_NODES = (len(_TEXTS) - 1, len(_TEXTS))
+"""The ranks of Nodes."""
+
 _WANTED = re.compile("|".join(rf"(?:^|/)(?:{part})" for part in (_TREE, *_TEXTS)))
+_SOS = re.compile(r"((?:.*?/)?)sos_commands/")
 _NODE = re.compile(r"(?:^|/)nodes/([^/]+?)(?:/|\.ya?ml$)")
 _MAX_FILES = 500_000
 _MAX_LISTED = 10
+
+MachineReader = Callable[[bytes, str, Description | None], MachineText | None]
+"""Reads a text, given the name to use in messages, and what the machine's Node shows."""
 
 
 class _Source(NamedTuple):
@@ -62,7 +71,7 @@ class _Source(NamedTuple):
 
 def read_report(
     name: str,
-    read_machine: Callable[[bytes, str], MachineText | None],
+    read_machine: MachineReader,
     no_cpu: str,
     node: str = "",
 ) -> MachineText | None:
@@ -70,7 +79,7 @@ def read_report(
 
     Args:
         name: the directory or tar file.
-        read_machine: reads a text, given the name to use in messages.
+        read_machine: reads a text, given the name to use in messages, and what the Node shows.
         no_cpu: the release's error for a machine without CPUs.
         node: the name of one of several nodes; empty for the only one.
 
@@ -81,21 +90,25 @@ def read_report(
     with _unpack(name) as root:
         sources = [one for one in _sources(root) if not node or one.machine == node]
         machines = sorted({source.machine for source in sources})
+        if machines == [""]:
+            places = (source.path.relative_to(root).as_posix() for source in sources)
+            require_single(name, "sosreports", sosreports(places))
         if len(machines) > 1:
             some = ", ".join(machines[:_MAX_LISTED])
             fix = f"name one of them: {name}#{machines[-1]}"
             raise DocumentError(name, 0, "", f"{len(machines)} machines: {some}", fix)
+        own = _node_object(sources, root, name)
         errors: list[DocumentError] = []
         for source in sorted(sources, key=lambda source: source.rank):
             where = source.path.relative_to(root)
             try:
-                found = _read(source, f"{name}: {where}", read_machine, no_cpu)
+                found = _read(source, f"{name}: {where}", read_machine, no_cpu, own)
             except DocumentError as error:
                 errors.append(error)
             else:
                 if found is not None:
                     notes = found.notes or (f"the machine is that of {where}",)
-                    return replace(found, file=name, notes=notes)
+                    return replace(found, file=name, notes=(*notes, *_contradictions(found, own)))
     if errors:
         raise errors[0]
     return None
@@ -125,22 +138,51 @@ def machine_digest(name: str) -> str:
     return digest.hexdigest()
 
 
+def _node_object(sources: Iterable[_Source], root: Path, name: str) -> Description | None:
+    """Returns what the Node of a report shows, if the report has one."""
+    for source in sources:
+        if source.rank in _NODES:
+            file = f"{name}: {source.path.relative_to(root)}"
+            try:
+                data = documents.load(door.read_text(source.path), file=file, aliases=True).data
+                return kubernetes.read(data) if kubernetes.is_object(data) else None
+            except (DescriptionError, DocumentError):
+                return None  # reported where it is the only source
+    return None
+
+
+def _contradictions(found: MachineText, node: Description | None) -> Iterator[str]:
+    """Yields in what a machine differs from its Node."""
+    if node is None:
+        return
+    machine = found.machine
+    if node.cpu_count is not None and node.cpu_count != machine.num_cores:
+        cpus = plural(machine.num_cores, "CPU")
+        yield f"contradiction: the source has {cpus}, but the Node's capacity is {node.cpu_count}"
+    if not found.format and node.memory is not None and node.memory != machine.memory_capacity:
+        amounts = f"{machine.memory_capacity} bytes of memory, but the Node's capacity is"
+        yield f"contradiction: the source has {amounts} {node.memory}"
+
+
 def _read(
     source: _Source,
     name: str,
-    read_machine: Callable[[bytes, str], MachineText | None],
+    read_machine: MachineReader,
     no_cpu: str,
+    node: Description | None,
 ) -> MachineText | None:
     if source.rank == 0:
+        tree = FolderTree.root(source.path, name)
         try:
-            machine = discover(FolderTree.root(source.path, name), no_cpu)
-        except DiscoveryError:
-            return None
-        has_cpus = any(node.cores for node in machine.topology or ())
-        return MachineText(file=name, machine=machine) if has_cpus else None
+            fakesys.require_intact(tree)
+            return MachineText(file=name, machine=discover(tree, no_cpu))
+        except (fakesys.TreeError, DiscoveryError) as error:
+            raise DocumentError(name, 0, "", str(error).removeprefix(f"{name}: ")) from None
     if source.rank == 1:
-        return read_report(str(source.path), read_machine, no_cpu)
-    return read_machine(door.read(source.path, name=name), name)
+        return read_report(
+            str(source.path), lambda text, file, _: read_machine(text, file, node), no_cpu
+        )
+    return read_machine(door.read(source.path, name=name), name, node)
 
 
 @contextmanager
@@ -179,6 +221,30 @@ def _sources(root: Path) -> Iterator[_Source]:
             if re.search(rf"(?:^|/){form}", place):
                 yield _Source(machine, rank, path)
                 break
+
+
+def sosreports(places: Iterable[str]) -> set[str]:
+    """Returns the folders of the sosreports among the paths of files; empty for the top."""
+    return {found[1] for place in places if (found := _SOS.match(place))}
+
+
+def require_single(name: str, what: str, folders: Iterable[str]) -> None:
+    """Refuses a report that is several, which would be mixed.
+
+    Args:
+        name: the directory or tar file.
+        what: what the folders are, in the plural.
+        folders: the folder of each; empty for the top.
+
+    Raises:
+        DocumentError: there are several.
+    """
+    found = sorted({folder.rstrip("/") for folder in folders})
+    if len(found) > 1:
+        some = ", ".join(folder or "." for folder in found[:_MAX_LISTED])
+        at = f"{name.rstrip('/')}/{found[-1]}"
+        fix = f"choose one: {at}" if Path(name).is_dir() else "unpack it and choose one"
+        raise DocumentError(name, 0, "", f"{len(found)} {what}: {some}", fix)
 
 
 def files_below(root: Path) -> Iterator[Path]:

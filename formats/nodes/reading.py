@@ -5,13 +5,14 @@ The machine in the same file or directory is read by `numaproof.formats.machines
 
 from __future__ import annotations
 
+import posixpath
 import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof import fakesys
-from numaproof.formats.machines.reports import files_below
+from numaproof.formats.machines.reports import files_below, require_single, sosreports
 from numaproof.formats.nodes import contents
 from numaproof.inputs import documents, door, typed
 from numaproof.inputs.documents import value_at
@@ -19,7 +20,7 @@ from numaproof.inputs.errors import DocumentError
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class SourceFile(NamedTuple):
@@ -43,6 +44,7 @@ class CapturedNode(NamedTuple):
         state: a folder with the kubelet's state files, if there are any.
         pods: the file with its pods, if there is one.
         record: how an archive was collected; None for other reports.
+        has_machine: whether it can have a machine.
     """
 
     file: str
@@ -53,6 +55,7 @@ class CapturedNode(NamedTuple):
     state: SourceFile | None = None
     pods: SourceFile | None = None
     record: contents.Record | None = None
+    has_machine: bool = True
 
     @property
     def machine(self) -> str:
@@ -79,9 +82,15 @@ def open_node(name: str, node: str = "") -> Iterator[CapturedNode]:
     if Path(name).is_dir():
         yield _read(_Report(Path(name), name), node)
         return
+    members: list[str] = []
+
+    def is_wanted(member: str) -> bool:
+        members.append(posixpath.normpath(member))
+        return _WANTED.search(member) is not None
+
     with scratch_folder() as root:
-        fakesys.unpack_some(name, root, lambda member: _WANTED.search(member) is not None)
-        yield _read(_Report(root, name), node)
+        fakesys.unpack_some(name, root, is_wanted)
+        yield _read(_Report(root, name, members), node)
 
 
 _STATE = ("cpu_manager_state", "memory_manager_state", "kubelet_internal_checkpoint")
@@ -119,12 +128,20 @@ _WANTED = re.compile(
 
 
 class _Report:
-    """The files of a report by their path in it."""
+    """The files of a report by their path in it.
 
-    def __init__(self, root: Path, name: str) -> None:
+    `members` are the paths of all its files, even of those that aren't unpacked.
+    """
+
+    def __init__(self, root: Path, name: str, members: Iterable[str] = ()) -> None:
         self.root = root
         self.name = name
         self.paths = {path.relative_to(root).as_posix(): path for path in files_below(root)}
+        self.members = frozenset((*self.paths, *members))
+
+    def has(self, place: str) -> bool:
+        """Returns whether the report has a file, or a file in a folder."""
+        return place in self.members or any(one.startswith(f"{place}/") for one in self.members)
 
     def find(self, pattern: str) -> Iterator[tuple[re.Match[str], SourceFile]]:
         """Yields the files whose path ends as a pattern says, with what the pattern matched."""
@@ -154,15 +171,32 @@ class _Report:
 def _read(report: _Report, node: str) -> CapturedNode:
     records = report.files(re.escape(contents.RECORD) + "$")
     nodes = {found[1]: source for found, source in report.find(_NODE)}
-    is_sos = any(re.search(rf"(?:^|/){_SOS}", place) for place in report.paths)
     if records:
+        require_single(report.name, "archives", (_parent(report, one) for one in records))
         return _archive(report, records[0])
     if nodes:
         return _must_gather(report, nodes, node)
-    if is_sos or report.state():
-        return _sosreport(report, has_commands=is_sos)
+    folders = sosreports(report.members)
+    require_single(report.name, "sosreports", folders)
+    if not folders:
+        require_single(report.name, "copies of a node's files", _copies(report))
+    if folders or report.state():
+        return _sosreport(report, has_commands=bool(folders))
     fix = "expected an archive of `kubectl numaproof`, a must-gather or a sosreport"
     raise DocumentError(report.name, 0, "", "does not describe a node", fix)
+
+
+def _parent(report: _Report, source: SourceFile) -> str:
+    """Returns the folder of a file in a report; empty at the top."""
+    return source.path.parent.relative_to(report.root).as_posix().removeprefix(".")
+
+
+def _copies(report: _Report) -> set[str]:
+    """Returns the folders that stand for the root of a node."""
+    return {found[1] for place in report.paths if (found := _KUBELET.match(place))}
+
+
+_KUBELET = re.compile(r"((?:.*?/)?)var/lib/kubelet/")
 
 
 def _archive(report: _Report, record_file: SourceFile) -> CapturedNode:
@@ -174,6 +208,11 @@ def _archive(report: _Report, record_file: SourceFile) -> CapturedNode:
         raise document.error(("version",), message, fix)
     record = typed.convert(document, contents.Record)
     folder = record_file.path.parent
+    place = _parent(report, record_file)
+    absent = [part for part in record.parts if not report.has(posixpath.join(place, part))]
+    if absent:
+        message = f"{', '.join(absent)}: listed but absent, so the archive is incomplete"
+        raise document.error(("parts",), message, "copy it completely, or collect it again")
 
     def there(part: str) -> Iterator[SourceFile]:
         if (folder / part).exists():
@@ -188,7 +227,12 @@ def _archive(report: _Report, record_file: SourceFile) -> CapturedNode:
         state=next(there(contents.STATE), None),
         pods=next(there(contents.PODS), None),
         record=record,
+        has_machine=any(part in _MACHINES for part in record.parts),
     )
+
+
+_MACHINES = (contents.TREE, contents.TOPOLOGY, contents.NODE)
+"""The parts of an archive that show the machine."""
 
 
 def _must_gather(report: _Report, nodes: dict[str, SourceFile], node: str) -> CapturedNode:

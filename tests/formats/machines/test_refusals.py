@@ -37,6 +37,11 @@ XML = """\
 </topology>
 """
 
+XML_OF_LOST = """\
+<topology><object type="Machine" cpuset="0x3"><object type="PU" os_index="0" cpuset="0x1"/></object>
+</topology>
+"""
+
 REFUSED = {
     "processor\t: 0\nvendor_id\t: GenuineIntel\n": "/proc/cpuinfo",
     "MemTotal:       16314564 kB\n": "/proc/meminfo",
@@ -53,6 +58,14 @@ REFUSED = {
     "NAME   STATUS   ROLES    AGE   VERSION\n": "kubectl get nodes",
     "%PDF-1.7\n": "a PDF",
     "\x7fELF": "a program",
+    # lost lines and contradictions
+    LSCPU.replace("node(s): 1", "node(s): 2"): "counts 2 NUMA nodes but has 1 line",
+    LSCPU.replace("CPU(s): 8", "CPU(s): 9"): "counts 9 CPUs but lists 8",
+    LSCPU.replace("node0 CPU(s): 0-7", "node0 CPU(s): 0-6"): "CPU 7 in no NUMA node",
+    LSCPU.replace("node0 CPU(s): 0-7", "node0 CPU(s): 0-8"): "CPU 8 only in NUMA node 0",
+    "# CPU,Core,Socket,Node\n0,0,0,0\n0,1,0,0\n": "file:3: lscpu --parse lists CPU 0 again",
+    NUMACTL.replace("size: 100", "size: -5"): "node 0 size: expected MB, got '-5 MB'",
+    XML_OF_LOST: "CPU 1 in a Machine, but no PU for it",
     # lscpu in other languages
     "Architektur:         x86_64\nCPU(s):              8\nOnline-CPU(s): 0-7\n": "English",
     "Architecture :         x86_64\nProcesseur(s) (CPU) : 8\n": "English",
@@ -65,7 +78,7 @@ REFUSED = {
     NUMACTL.replace("2 3", "1 2"): "in several NUMA nodes",
     NUMACTL.replace("  1:  20  10\n", ""): "the distances are not those of 2 nodes",
     LSCPU.replace("Socket(s): 1", "Socket(s): 2"): "the cores differ",
-    LSCPU.replace("node0 CPU(s): 0-7", "node CPU(s)"): "without the CPUs of its NUMA nodes",
+    LSCPU.replace("node0 CPU(s): 0-7", "node CPU(s)"): "counts 1 NUMA node but has 0 lines",
     LSCPU.replace("list: 0-7", "list: 7-0"): "reversed",
     "CPU NODE SOCKET CORE\nx 0 0 0\n0 0 0 0\n": "with the CPU 'x'",
     "CPU NODE SOCKET CORE\n0 0 0 0\n1 0 0 -\n": "without the CORE of some CPUs",
@@ -86,8 +99,8 @@ REFUSED = {
     "kind: Numatopology\nspec: {cpuDetail: {}}\n": "without spec.cpuDetail",
     "kind: NodeList\nitems: [{kind: Pod}]\n": "an object of kind Pod",
     "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1000000000 CPUs; expected 1 to 8192",
-    "kind: Node\nstatus: {capacity: {cpu: -1}}\n": "-1 CPUs",
-    "kind: Node\nstatus: {capacity: {cpu: 1, memory: -1Gi}}\n": "describes no machine: ",
+    "kind: Node\nstatus: {capacity: {cpu: -1}}\n": "cpu: must not be negative, got -1",
+    "kind: Node\nstatus: {capacity: {cpu: 1, memory: -1Gi}}\n": "memory: must not be negative",
     "kind: Numatopology\nspec: {cpuDetail: {x: {}}}\n": "spec.cpuDetail: ",
     NUMACTL.replace("2 3", "9999"): "describes no machine: cpus[0].cpus: 9999 is too large",
     '{"cpus": [], "lscpu": ' + "[" * 500 + "]" * 500 + "}": "without CPUs",

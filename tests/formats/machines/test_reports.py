@@ -23,7 +23,9 @@ NUMACTL = "available: 1 nodes (0)\nnode 0 cpus: 0 1\nnode 0 size: 100 MB\n"
 
 
 def read_report(path: Path) -> MachineText | None:
-    return reports.read_report(str(path), read, NO_CPU)
+    return reports.read_report(
+        str(path), lambda text, file, node: read(text, file, node=node), NO_CPU
+    )
 
 
 @pytest.fixture
@@ -116,3 +118,27 @@ def test_archives_with_too_much_are_refused(
     monkeypatch.setattr("numaproof.fakesys.archive.MAX_REPORT_TOTAL", 99)
     with pytest.raises(fakesys.TreeError, match="larger than any report"):
         fakesys.unpack_some(archive, tmp_path / "out", lambda _: True)
+
+
+def test_two_sosreports_are_not_mixed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name / "sos_commands/numa/numactl_--hardware", NUMACTL)
+    with pytest.raises(DocumentError, match="2 sosreports: a, b"):
+        read_report(tmp_path)
+
+
+def test_the_node_supplies_memory_and_contradicts(tmp_path: Path) -> None:
+    write(tmp_path / "nodes/w1.yaml", NODE.replace("NAME", "w1"))
+    write(tmp_path / "nodes/w1/lscpu_-e", "CPU NODE SOCKET CORE\n0 0 0 0\n1 0 0 1\n")
+    found = read_report(tmp_path)
+    assert found is not None
+    assert found.machine.memory_capacity == 16 << 30
+    assert not [gap for gap in found.missing if gap.subject == "memory"]
+    assert found.notes[-1] == ("contradiction: the source has 2 CPUs, but the Node's capacity is 8")
+
+
+def test_a_damaged_tree_in_a_report_is_named(tmp_path: Path, machine_tree: fakesys.Tree) -> None:
+    fakesys.write_directory(machine_tree, tmp_path / "w1")
+    (tmp_path / "w1/sys/devices/system/cpu/online").write_text("0-x", "ascii")
+    with pytest.raises(DocumentError, match=r"^[^:]*: w1: sys/devices/system/cpu/online: expected"):
+        read_report(tmp_path)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof.fakesys import TreeError
 from numaproof.formats.nodes.reading import CapturedNode, open_node
 from numaproof.inputs.errors import DocumentError
 
@@ -74,3 +76,59 @@ def test_a_damaged_record_is_an_error(tmp_path: Path, record: str, message: str)
     write(tmp_path, **{"collected.yaml": record})
     with pytest.raises(DocumentError, match=message):
         read(tmp_path)
+
+
+RECORD = "version: 1\nnode: w1\nparts: [node.json, pods.json, tree]\n"
+PARTS = {"node.json": "{}", "pods.json": "{}", "tree/proc/meminfo": ""}
+
+
+@pytest.mark.parametrize("suffix", ["", ".tar"])
+@pytest.mark.parametrize("lost", [None, *PARTS])
+def test_an_archive_that_lost_a_part_is_an_error(
+    tmp_path: Path, suffix: str, lost: str | None
+) -> None:
+    root = tmp_path / "w1"
+    write(root, **{"collected.yaml": RECORD})
+    write(root, **{name: text for name, text in PARTS.items() if name != lost})
+    if suffix:
+        root = tmp_path / f"w1{suffix}"
+        with tarfile.open(root, "w") as archive:
+            archive.add(tmp_path / "w1", ".")
+    if lost is None:
+        assert read(root).has_machine
+        return
+    part = lost.partition("/")[0]
+    with pytest.raises(DocumentError, match=rf"{part}: listed but absent"):
+        read(root)
+
+
+def test_a_truncated_archive_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, **{"collected.yaml": RECORD, "pods.json": "{}"})
+    file = tmp_path / "w1.tar"
+    with tarfile.open(file, "w") as archive:
+        archive.add(tmp_path / "collected.yaml", "collected.yaml")
+        archive.add(tmp_path / "pods.json", "pods.json")
+        boundary = archive.getmember("pods.json").offset
+    file.write_bytes(file.read_bytes()[:boundary])
+    with pytest.raises(TreeError, match="truncated"):
+        read(file)
+
+
+def test_an_archive_without_a_machine_has_none(tmp_path: Path) -> None:
+    write(tmp_path, **{"collected.yaml": "version: 1\nnode: w1\n"})
+    assert not read(tmp_path).has_machine
+
+
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [
+        ("sos_commands/date/date", "sosreports"),
+        ("var/lib/kubelet/config.yaml", "copies of a node's files"),
+        ("collected.yaml", "archives"),
+    ],
+)
+def test_several_reports_are_not_mixed(tmp_path: Path, file: str, what: str) -> None:
+    write(tmp_path, **{f"{name}/{file}": "version: 1\nnode: x\n" for name in ("a/x", "b/y")})
+    with pytest.raises(DocumentError, match=f"2 {what}: a/x, b/y") as raised:
+        read(tmp_path)
+    assert raised.value.fix == f"choose one: {tmp_path}/b/y"
