@@ -36,6 +36,8 @@ from numaproof.simulation.workloads import (
     missing_template,
     pod_sources,
     recognize,
+    slips,
+    suspension,
 )
 
 if TYPE_CHECKING:
@@ -268,8 +270,8 @@ class _Reader:
         if workload.templates == ():
             self._skip(workload, workload.reason)
             return
+        self._check_object(workload)
         if workload.type_:
-            self._check(workload, workload.path, workload.fields, workload.type_)
             _check_name(workload)
         sources = list(pod_sources(workload))
         if not sources:
@@ -278,16 +280,27 @@ class _Reader:
             absent = next(filter(None, (one.absent for one in workload.templates or ())), "")
             self._skip(workload, absent or "no pod template is in it")
             return
+        owners = {id(source.owner): source.owner for source in sources}
+        for owner in owners.values():
+            if owner is not workload:
+                self._check_object(owner)
         for source in sources:
             _check_name(source.owner)
             self._add_pods_of(source)
-        for note in self._remarks(sources):
+        for note in self._remarks(workload, sources):
             self._notes.append(f"{workload.where}: {workload.name}: {note}")
-        for owner in {id(source.owner): source.owner for source in sources}.values():
+        for owner in owners.values():
             self._notes += _missing(owner)
 
     def _skip(self, workload: Workload, reason: str) -> None:
         self._objects_without_pods.setdefault((workload.kind, reason), []).append(workload.where)
+
+    def _check_object(self, owner: Workload) -> None:
+        """Checks the fields of an object, as far as they are known."""
+        if owner.type_:
+            self._check(owner, owner.path, owner.fields, owner.type_)
+        else:
+            self._refuse_unknown({str(one): one for one in slips(owner)}.values())
 
     def _check(self, owner: Workload, path: PathTuple, value: Any, type_: str) -> None:
         """Checks the fields of an object or of a part of it.
@@ -295,8 +308,18 @@ class _Reader:
         Custom resources of unknown kinds may extend the types of Kubernetes.
         """
         unknown, mistyped = field_errors(owner.document, value, type_, self.options.releases, path)
-        is_lenient = self.options.lenient or owner.templates is None
-        refuse(mistyped if is_lenient else (*unknown, *mistyped))
+        if owner.templates is None:
+            self._notes += ignored_field_warnings(unknown)
+            refuse(mistyped)
+        else:
+            self._refuse_unknown(unknown, mistyped)
+
+    def _refuse_unknown(
+        self, unknown: Iterable[DocumentError], mistyped: Sequence[DocumentError] = ()
+    ) -> None:
+        """Refuses errors; those about unknown fields become notes if the reading is lenient."""
+        unknown = tuple(unknown)
+        refuse(mistyped if self.options.lenient else (*unknown, *mistyped))
         self._notes += ignored_field_warnings(unknown)
 
     def _add_pods_of(self, source: PodSource) -> None:
@@ -336,7 +359,7 @@ class _Reader:
         status = owner.fields.get("status") if is_pod else None
         return DescribedPod(name, manifest, evaluation_gaps.of_pod(source.spec, status))
 
-    def _remarks(self, sources: Sequence[PodSource]) -> Iterator[str]:
+    def _remarks(self, workload: Workload, sources: Sequence[PodSource]) -> Iterator[str]:
         """Yields remarks on the number of pods, and on how they are made."""
         empty = [source.role for source in sources if not self._number(source)]
         if empty:
@@ -347,6 +370,9 @@ class _Reader:
                 f"{plural(assumed, 'pod template')} without a number of pods; assuming 1{each}"
                 " (set it with --replicas)"
             )
+        owners = {id(one): one for one in (workload, *(source.owner for source in sources))}
+        for field_ in filter(None, dict.fromkeys(map(suspension, owners.values()))):
+            yield f"suspended ({field_}): its pods are counted as if it ran"
         yield from dict.fromkeys(source.note for source in sources if source.note)
 
 
