@@ -31,6 +31,7 @@ from numaproof.simulation.pods_on_node import (
     some_names,
     uid_on_node,
 )
+from numaproof.simulation.resizing import allocated
 from numaproof.simulation.workloads import (
     items_without_template,
     missing_template,
@@ -355,9 +356,15 @@ class _Reader:
         uid = uid_on_node(owner.fields) if self.options.running and is_pod else ""
         _, namespace, own = owner.name.split("/", 2)
         metadata = {"name": own, "namespace": namespace, "uid": uid or name}
-        manifest = stored_manifest(owner.document, source.path, source.spec, metadata)
         status = owner.fields.get("status") if is_pod else None
-        return DescribedPod(name, manifest, evaluation_gaps.of_pod(source.spec, status))
+        spec = allocated(source.spec, status) if self.options.running else source.spec
+        manifest = stored_manifest(owner.document, source.path, spec, metadata)
+        gaps = evaluation_gaps.of_pod(spec, status)
+        if spec is not source.spec:
+            gaps = tuple(gap for gap in gaps if gap != evaluation_gaps.RESIZE)
+            what = "a resize in place is pending: it counts with its allocated resources"
+            self._notes.append(f"{owner.where}: {name}: {what}")
+        return DescribedPod(name, manifest, gaps)
 
     def _remarks(self, workload: Workload, sources: Sequence[PodSource]) -> Iterator[str]:
         """Yields remarks on the number of pods, and on how they are made."""

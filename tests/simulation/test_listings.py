@@ -116,3 +116,26 @@ def test_a_rejected_pod_of_a_listing_has_ended() -> None:
         found = reading(listing(pods), options=options)
         assert [one.name for one in found.pods] == ["Pod/default/db"]
     assert not reading(listing(pods[:1])).pods
+
+
+def resizing(status: dict[str, Any]) -> Reading:
+    """Reads a pod that asks for 2 CPUs, with a pending resize."""
+    pod = listed_pod("a", {"cpu": "2", "memory": "1Gi"})
+    pending = [{"type": "PodResizePending", "reason": "Infeasible"}]
+    pod["status"] = {"phase": "Running", "conditions": pending, **status}
+    return reading(listing([pod]))
+
+
+def test_a_pod_with_a_pending_resize_has_what_the_kubelet_allocated() -> None:
+    status = [{"name": "main", "allocatedResources": {"cpu": "4", "memory": "1Gi"}}]
+    found = resizing({"containerStatuses": status})
+    resources = found.pods[0].manifest["spec"]["containers"][0]["resources"]
+    amounts = {"cpu": "4", "memory": "1Gi"}
+    assert resources == {"requests": amounts, "limits": amounts}
+    assert found.pods[0].gaps == ()
+    assert "a resize in place is pending" in found.notes[0]
+
+
+@pytest.mark.parametrize("status", [{}, {"containerStatuses": [{"name": "other"}]}])
+def test_a_resize_without_allocated_resources_is_a_gap(status: dict[str, Any]) -> None:
+    assert resizing(status).pods[0].gaps[0].startswith("resize in place")
