@@ -23,7 +23,7 @@ from numaproof.simulation.documents import (
     mapping,
     refuse,
 )
-from numaproof.simulation.manifests import stored_manifest
+from numaproof.simulation.manifests import fractions, stored_manifest
 from numaproof.simulation.pods_on_node import (
     name_of,
     node_names,
@@ -260,7 +260,9 @@ class _Reader:
         if node_name and nodes and node_name not in nodes:
             one = next(one for one in pods if value_at(one.fields, _NODE) in nodes)
             message = f"no pod is on node {node_name}, only on {names}"
-            raise one.document.error((*one.path, *_NODE), message, suggestion(node_name, nodes))
+            meant = next((name for name in nodes if is_slip(node_name, name)), "")
+            fix = f"did you mean {meant}?" if meant else "check --node-name"
+            raise one.document.error((*one.path, *_NODE), message, fix)
         if node_name or len(nodes) <= 1:
             return
         last = next(one for one in pods if value_at(one.fields, _NODE) == nodes[-1])
@@ -359,6 +361,7 @@ class _Reader:
         status = owner.fields.get("status") if is_pod else None
         spec = allocated(source.spec, status) if self.options.running else source.spec
         manifest = stored_manifest(owner.document, source.path, spec, metadata)
+        self._notes += (f"{owner.where}: {name}: {one}" for one in fractions(manifest))
         gaps = evaluation_gaps.of_pod(spec, status)
         if spec is not source.spec:
             gaps = tuple(gap for gap in gaps if gap != evaluation_gaps.RESIZE)

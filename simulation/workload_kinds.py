@@ -325,9 +325,6 @@ SUSPENSIONS: tuple[tuple[str, object], ...] = (
 CORE_GROUPS = ("", "apps", "autoscaling", "batch", "extensions", "policy")
 """The API groups of Kubernetes that have no dot."""
 
-FORMER_GROUP = "extensions"
-"""The former group of the workloads in ``apps`` (Kubernetes, "Deprecated API Migration Guide")."""
-
 _SIDECARS = "its containers are added to other pods, not to these"
 REASONS: Mapping[tuple[str, str], str] = {
     ("", "LimitRange"): "its defaults are not added to pods",

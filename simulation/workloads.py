@@ -16,7 +16,6 @@ from numaproof.simulation.composed_pods import ComposedPod
 from numaproof.simulation.documents import mapping
 from numaproof.simulation.workload_kinds import (
     CORE_GROUPS,
-    FORMER_GROUP,
     KINDS,
     REASONS,
     SUSPENSIONS,
@@ -119,10 +118,11 @@ def _core_group(kind: str) -> str | None:
 def _kind(document: Document, path: PathTuple, item: dict[str, Any]) -> str:
     """Returns an object's kind, after checking that it fits the apiVersion."""
     kind, version = item.get("kind"), item.get("apiVersion")
+    for name in ("kind", "apiVersion"):
+        misspelt = next((one for one in item if one != name and is_slip(one, name)), None)
+        if misspelt and item.get(name) is None:
+            raise document.error((*path, misspelt), "unknown field", f"did you mean {name}?")
     if kind is None:
-        misspelt = next((name for name in item if is_slip(name, "kind")), None)
-        if misspelt:
-            raise document.error((*path, misspelt), "unknown field", "did you mean kind?")
         raise document.error(path, "the object has no kind", "add kind, such as kind: Pod")
     for name, value in (("kind", kind), ("apiVersion", version)):
         if not isinstance(value, str | None):
@@ -138,12 +138,20 @@ def _kind(document: Document, path: PathTuple, item: dict[str, Any]) -> str:
         if group and (meant := next((one for one in owners if is_slip(group, one)), None)):
             message = f"unknown API group {group!r}"
             raise document.error((*path, "apiVersion"), message, f"did you mean {meant}?")
+    _check_served(document, path, kind, version)
+    return str(kind)
+
+
+def _check_served(document: Document, path: PathTuple, kind: str, version: str | None) -> None:
+    """Checks the apiVersion of a workload of Kubernetes."""
     own = _core_group(kind)
+    group = None if version is None else version.rpartition("/")[0]
     served = f"{own}/v1" if own else "v1"
-    if own is not None and group in (own, FORMER_GROUP) and version != served:
+    if own is not None and group is None:
+        raise document.error(path, "the object has no apiVersion", f"add apiVersion: {served}")
+    if own is not None and group in CORE_GROUPS and version != served:
         message = f"Kubernetes serves no {kind} of {version!r}"
         raise document.error((*path, "apiVersion"), message, f"set apiVersion: {served}")
-    return str(kind)
 
 
 def _name(item: Mapping[str, Any], kind: str, group: str | None) -> str:
