@@ -31,7 +31,7 @@ from numaproof.simulation.pods_on_node import (
     some_names,
     uid_on_node,
 )
-from numaproof.simulation.resizing import allocated
+from numaproof.simulation.resizing import with_allocated_resources
 from numaproof.simulation.workloads import (
     items_without_template,
     missing_template,
@@ -176,9 +176,9 @@ class _Reader:
                 reason = "a template; render it first" if is_template else "not a Kubernetes object"
                 self._notes.append(f"{file}: skipped: {reason}")
                 return
-        if not documents and not errors and not is_optional:
-            fix = "expected manifests, or the output of kubectl get -o json or yaml"
-            errors.append(DocumentError(file, 1, "", "no objects in it", fix))
+        elif error := _not_manifests(file, text, errors, documents):
+            self.errors.append(error)
+            return
         self.errors += errors[: MAX_PROBLEMS - len(self.errors)]
         for document in documents:
             with collect_errors(self.errors):
@@ -310,19 +310,21 @@ class _Reader:
 
         Custom resources of unknown kinds may extend the types of Kubernetes.
         """
-        unknown, mistyped = field_errors(owner.document, value, type_, self.options.releases, path)
+        unknown, type_errors = field_errors(
+            owner.document, value, type_, self.options.releases, path
+        )
         if owner.templates is None:
             self._notes += ignored_field_warnings(unknown)
-            refuse(mistyped)
+            refuse(type_errors)
         else:
-            self._refuse_unknown(unknown, mistyped)
+            self._refuse_unknown(unknown, type_errors)
 
     def _refuse_unknown(
-        self, unknown: Iterable[DocumentError], mistyped: Sequence[DocumentError] = ()
+        self, unknown: Iterable[DocumentError], type_errors: Sequence[DocumentError] = ()
     ) -> None:
         """Refuses errors; those about unknown fields become notes if the reading is lenient."""
         unknown = tuple(unknown)
-        refuse(mistyped if self.options.lenient else (*unknown, *mistyped))
+        refuse(type_errors if self.options.lenient else (*unknown, *type_errors))
         self._notes += ignored_field_warnings(unknown)
 
     def _add_pods_of(self, source: PodSource) -> None:
@@ -359,7 +361,9 @@ class _Reader:
         _, namespace, own = owner.name.split("/", 2)
         metadata = {"name": own, "namespace": namespace, "uid": uid or name}
         status = owner.fields.get("status") if is_pod else None
-        spec = allocated(source.spec, status) if self.options.running else source.spec
+        spec = (
+            with_allocated_resources(source.spec, status) if self.options.running else source.spec
+        )
         manifest = stored_manifest(owner.document, source.path, spec, metadata)
         self._notes += (f"{owner.where}: {name}: {one}" for one in fractions(manifest))
         gaps = evaluation_gaps.of_pod(spec, status)
@@ -384,6 +388,27 @@ class _Reader:
         for field_ in filter(None, dict.fromkeys(map(suspension, owners.values()))):
             yield f"suspended ({field_}): its pods are counted as if it ran"
         yield from dict.fromkeys(source.note for source in sources if source.note)
+
+
+_TABLE = re.compile(r"\s*(NAMESPACE|NAME)\s+[A-Z]")
+_MESSAGE = re.compile(r"\s*(No resources found|[Ee]rror:|Error from server|Unable to connect)")
+
+
+def _not_manifests(
+    file: str, text: str, errors: Sequence[DocumentError], documents: Sequence[Document]
+) -> DocumentError | None:
+    """Returns the error about a file that has something other than manifests, if it is known."""
+    if _TABLE.match(text):
+        return DocumentError(file, 1, "", "a table of kubectl", "add -o yaml to kubectl get")
+    if _MESSAGE.match(text):
+        return DocumentError(file, 1, "", "a message of kubectl", "run the command again")
+    if errors and "{{" in text:
+        fix = "render it first, for example with `helm template`, and use the result"
+        return DocumentError(file, errors[0].line, "", "a template: it contains {{", fix)
+    if not documents and not errors:
+        fix = "expected manifests, or the output of kubectl get -o json or yaml"
+        return DocumentError(file, 1, "", "no objects in it", fix)
+    return None
 
 
 def _with_count(kind: str, objects: int) -> str:

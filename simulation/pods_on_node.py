@@ -59,13 +59,13 @@ class PodsOnNode(NamedTuple):
         on_node: the positions of the pods that hold resources, in order.
         left_out: the other pods, in order.
         terminating: the names of the pods in `on_node` that are being deleted.
-        rejected: the names and reasons of the pods in `on_node` that a kubelet rejected.
+        rejections: the names and reasons of the pods in `on_node` that a kubelet rejected.
     """
 
     on_node: tuple[int, ...]
     left_out: tuple[LeftOutPod, ...]
     terminating: tuple[str, ...]
-    rejected: tuple[tuple[str, str], ...] = ()
+    rejections: tuple[tuple[str, str], ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yields a line for each reason, and others for pods that are deleted or arrive again."""
@@ -84,7 +84,7 @@ class PodsOnNode(NamedTuple):
         def reason_of(pod: tuple[str, str]) -> str:
             return pod[1]
 
-        for rejection, same in groupby(sorted(self.rejected, key=reason_of), reason_of):
+        for rejection, same in groupby(sorted(self.rejections, key=reason_of), reason_of):
             pods = [name for name, _ in same]
             verb = "was rejected" if len(pods) == 1 else "were rejected"
             count = plural(len(pods), "pod")
@@ -108,7 +108,7 @@ def pods_on_node(
     pods = list(pods)
     are_on_nodes = bool(node_names(pods))
     has_node = bool(node_name or are_on_nodes)
-    on_node, terminating, rejected = [], [], []
+    on_node, terminating, rejections = [], [], []
     left_out = []
     for position, pod in enumerate(pods):
         returns = arriving and not are_on_nodes and _is_rejected(pod)
@@ -120,8 +120,8 @@ def pods_on_node(
         if value_at(pod, ("metadata", "deletionTimestamp")):
             terminating.append(name_of(pod))
         if returns:
-            rejected.append((name_of(pod), _reason(pod)))
-    return PodsOnNode(tuple(on_node), tuple(left_out), tuple(terminating), tuple(rejected))
+            rejections.append((name_of(pod), _reason(pod)))
+    return PodsOnNode(tuple(on_node), tuple(left_out), tuple(terminating), tuple(rejections))
 
 
 def _why_left_out(

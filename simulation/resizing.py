@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LISTS = (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses"))
 
 
-def allocated(spec: dict[str, Any], status: object) -> dict[str, Any]:
+def with_allocated_resources(spec: dict[str, Any], status: object) -> dict[str, Any]:
     """Returns a pod's specification with its allocated resources; the same if they are equal.
 
     The status has allocated requests only. A limit that equals its request changes with it, because
@@ -35,13 +35,13 @@ def allocated(spec: dict[str, Any], status: object) -> dict[str, Any]:
         }
         containers = spec.get(field)
         if amounts and isinstance(containers, list):
-            resized = [_resized(one, amounts) for one in containers]
-            if resized != containers:
-                found = {**found, field: resized}
+            containers_now = [_with_amounts(one, amounts) for one in containers]
+            if containers_now != containers:
+                found = {**found, field: containers_now}
     return found
 
 
-def _resized(container: Any, amounts: Mapping[str, Mapping[str, Any]]) -> Any:
+def _with_amounts(container: Any, amounts: Mapping[str, Mapping[str, Any]]) -> Any:
     """Returns a container with its allocated resources."""
     if not isinstance(container, dict):
         return container

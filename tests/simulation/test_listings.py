@@ -139,3 +139,23 @@ def test_a_pod_with_a_pending_resize_has_what_the_kubelet_allocated() -> None:
 @pytest.mark.parametrize("status", [{}, {"containerStatuses": [{"name": "other"}]}])
 def test_a_resize_without_allocated_resources_is_a_gap(status: dict[str, Any]) -> None:
     assert resizing(status).pods[0].gaps[0].startswith("resize in place")
+
+
+HELM = "apiVersion: v1\nkind: Pod\nspec:\n  containers: [{name: c, cpu: {{ .Values.cpu }}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HELM, "0.json:4: a template: it contains {{ (render it first"),
+        ("NAME   READY\nweb-1  1/1\n", "0.json:1: a table of kubectl (add -o yaml to kubectl get)"),
+        ("NAMESPACE  NAME\na  b: c\n", "0.json:1: a table of kubectl"),
+        ("No resources found in default namespace.\n", "0.json:1: a message of kubectl"),
+        ("error: the server doesn't have a resource type\n", "0.json:1: a message of kubectl"),
+    ],
+)
+@pytest.mark.parametrize("options", [PodOptions(), RUNNING])
+def test_text_that_is_not_manifests_is_named(text: str, message: str, options: PodOptions) -> None:
+    with pytest.raises(DocumentError) as raised:
+        reading(text, options=options)
+    assert message in str(raised.value)
