@@ -89,7 +89,9 @@ def captured_node_option(
                     node = stack.enter_context(_open(names[0]))
                     values_by_part = _parts_of(ctx, node, parameters)
                     values |= {parameters[part]: value for part, value in values_by_part.items()}
-                    for line in _lines(node, _open_parts(ctx, parameters), values_by_part):
+                    release = values.get(parameters.get("release", ""))
+                    parts = _open_parts(ctx, parameters)
+                    for line in _lines(node, parts, values_by_part, release):
                         click.echo(line, err=True)
                 _require(ctx, necessary, values, node, parameters)
                 return command(**values)
@@ -194,9 +196,12 @@ def node_release(node: CapturedNode) -> str | None:
 
 
 def _lines(
-    node: CapturedNode, parts: Sequence[str], values_by_part: Mapping[str, Any]
+    node: CapturedNode,
+    parts: Sequence[str],
+    values_by_part: Mapping[str, Any],
+    release: str | None,
 ) -> Iterator[str]:
-    """Yields what the command takes from the node, and what is missing."""
+    """Yields what the command takes from the node, what is missing, and the release used."""
     from numaproof.protocol.releases import RELEASES
 
     names = [_NAMES.get(part, part) for part in values_by_part if part != "release"]
@@ -206,7 +211,10 @@ def _lines(
         yield f"{node.file}: read the {_listing(names)}{of} from {node.format}"
     if node.kubernetes and "release" in set(parts) - values_by_part.keys():
         known = f"{RELEASES[0]} to {RELEASES[-1]}"
-        yield f"{node.file}: kubelet {node.kubernetes} is not among the known releases, {known}"
+        used = f"; this answer is for {release}" if release else ""
+        yield (
+            f"{node.file}: kubelet {node.kubernetes} is not among the known releases, {known}{used}"
+        )
     if node.record is not None:
         yield from missing_parts(node.file, node.record, parts)
 

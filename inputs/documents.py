@@ -92,6 +92,9 @@ _IMPLICIT = (
 )
 """Patterns of plain scalars that are not strings: only JSON's types (no ``on``, no ``1:30``)."""
 
+_OCTAL = re.compile(r"0[0-7]{1,21}")
+"""Numbers that are octal to the parser of Kubernetes (YAML 1.1), such as ``0644``."""
+
 _PERHAPS_NO_TEXT = frozenset("tfn~-+0123456789")
 """First characters of plain scalars that may not be strings."""
 
@@ -241,7 +244,8 @@ def load(
     Args:
         source: a ``Path`` to read, or the text itself as a ``str``.
         file: the name to use in messages instead of the path.
-        aliases: allow aliases and merge keys (``<<``), as other YAML parsers do.
+        aliases: allow aliases and merge keys (``<<``), and read ``010`` as octal, as other YAML
+            parsers do.
         before: number of lines that precede the text in the file.
         limits: how large it can be.
 
@@ -415,6 +419,8 @@ class _Reader:
                 self._check_tag(event, "str", path)
         elif event.implicit[0] and (not text or text[0] in _PERHAPS_NO_TEXT):
             kind = next((name for name, form in _IMPLICIT if form.fullmatch(text)), kind)
+            if self._aliases and _OCTAL.fullmatch(text):
+                kind, text = "int", str(int(text, 8))
         try:
             return _SCALARS[kind](text)
         except OverflowError:

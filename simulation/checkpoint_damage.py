@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from numaproof.inputs.plurals import plural
 from numaproof.reference.checkpoints import cpu, memory
 from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints.formats import TwoPartFormat, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.reference.checkpoints.formats import Format, TwoPartFormat
+    from numaproof.reference.checkpoints.formats import Format
 
 _WORDS = ("true", "false", "null")
 
@@ -62,17 +63,50 @@ def syntax_damage(content: bytes) -> str:
     return ""
 
 
+_CONVERSIONS = (
+    ((b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh"), "it is compressed"),
+    ((b"\xef\xbb\xbf",), "it begins with a byte order mark"),
+    ((b"\xff\xfe", b"\xfe\xff", b"{\0", b"\0{"), "it is UTF-16 text"),
+)
+
+
+def conversion(content: bytes) -> str:
+    """Returns how a copy of a file was converted, and the fix; empty if it was not.
+
+    No kubelet writes such a file.
+    """
+    what = next((what for starts, what in _CONVERSIONS if content.startswith(starts)), "")
+    return what and f"{what}; copy the file unchanged"
+
+
 def writer(content: bytes, kind: str) -> str:
-    """Returns the releases whose checksum the file has; empty if it has none's."""
+    """Returns the releases whose checksums the file has; empty if it has none's."""
     if b"hecksum" not in content:
         return ""
     for releases, form in _WRITERS[kind]:
         try:
             form.read(content)
-        except CheckpointError:
+            if isinstance(form, TwoPartFormat):
+                form.old.read(content)
+        except UnreadableError:
+            if _has_two_parts(content):
+                return ""
             continue
+        except CheckpointError:
+            return ""
         return releases
     return ""
+
+
+def _has_two_parts(content: bytes) -> bool:
+    return b'"dataChecksum"' in content
+
+
+def _damaged_part(content: bytes, refusal: str) -> str:
+    """Returns the part of a file with the wrong checksum, if it has two."""
+    if not _has_two_parts(content):
+        return ""
+    return " in `data`" if "could not load v" in refusal else " in the part for earlier releases"
 
 
 def damage(content: bytes, kind: str, release: str, refusal: str) -> Iterator[str]:
@@ -94,4 +128,5 @@ def damage(content: bytes, kind: str, release: str, refusal: str) -> Iterator[st
                 " not read this format"
             )
         elif "checkpoint is corrupted" in refusal:
-            yield "checksum mismatch: the file was changed after the kubelet wrote it"
+            part = _damaged_part(content, refusal)
+            yield f"checksum mismatch{part}: the file is damaged, or was changed"

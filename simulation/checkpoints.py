@@ -14,7 +14,7 @@ from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.checkpoints import devices as devices_checkpoint
 from numaproof.reference.checkpoints import files
 from numaproof.reference.checkpoints import memory as memory_checkpoint
-from numaproof.simulation import device_checkpoint, state_files
+from numaproof.simulation import checkpoint_damage, device_checkpoint, state_files
 from numaproof.simulation.admission import Question, begin
 from numaproof.simulation.checkpoint_damage import damage, syntax_damage
 from numaproof.simulation.defects import DefectNote, notes
@@ -250,12 +250,22 @@ class Checkpoint(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
 
 
+_MARKS: Mapping[bytes, Kind] = {
+    b"PodDeviceEntries": "kubelet_internal_checkpoint",
+    b"machineState": "memory_manager_state",
+    b"defaultCpuSet": "cpu_manager_state",
+}
+"""A field that only one kind of file has."""
+
+
 def read(content: bytes, name: str) -> Checkpoint:
-    """Recognises a checkpoint file by its fields, or by its `name` if it has none.
+    """Recognises a checkpoint file by its fields, or by its `name` if it is damaged.
 
     Raises:
-        UnknownFileError: the file is not a checkpoint.
+        UnknownFileError: the file is not a checkpoint, or is not as the kubelet wrote it.
     """
+    if converted := checkpoint_damage.conversion(content):
+        raise UnknownFileError(f"not a checkpoint as a kubelet writes it: {converted}")
     fields = state_files.fields(content)
     if device_checkpoint.is_device_checkpoint(fields):
         return Checkpoint(content, "kubelet_internal_checkpoint", fields)
@@ -263,14 +273,12 @@ def read(content: bytes, name: str) -> Checkpoint:
         return Checkpoint(content, "memory_manager_state", fields)
     if "defaultCpuSet" in fields:
         return Checkpoint(content, "cpu_manager_state", fields)
-    if fields:
-        raise UnknownFileError(f"expected one of {', '.join(get_args(Kind))}")
-    kinds: dict[str, Kind] = {
-        "memory": "memory_manager_state",
-        "internal": "kubelet_internal_checkpoint",
-    }
-    likely: Iterator[Kind] = (kind for word, kind in kinds.items() if word in name)
-    return Checkpoint(content, next(likely, "cpu_manager_state"), fields)
+    kind = next((kind for kind in get_args(Kind) if kind in name), None)
+    if kind is None and not fields and content.lstrip().startswith(b"{"):
+        kind = next((kind for mark, kind in _MARKS.items() if mark in content), None)
+    if kind is None:
+        raise UnknownFileError(f"not a checkpoint; expected one of {', '.join(get_args(Kind))}")
+    return Checkpoint(content, kind, fields)
 
 
 def assumed_config(
@@ -422,7 +430,8 @@ def _fix(file: Checkpoint, refusal: messages.StartRefused | None, findings: list
         f"delete {STATE_DIR}/{file.kind}",
         "start the kubelet, which writes a new file",
     ]
-    if refusal is not None and "differs from state checkpoint policy" in refusal.message:
+    differs = refusal is not None and "differs from state checkpoint policy" in refusal.message
+    if differs and file.fields.get("policyName"):
         steps.append("or keep the file and restore the policy that it was written with")
     return steps
 

@@ -190,7 +190,7 @@ def _unreadable(content: bytes, kubernetes: str) -> str:
                     f" {kubernetes} does not read"
                 )
             return ""
-    return "checksum mismatch: the file was changed after the kubelet wrote it"
+    return "checksum mismatch: the file is damaged, or was changed"
 
 
 def _typed(data: Mapping[str, Any], *, lists: bool) -> dict[str, Any]:

@@ -27,7 +27,8 @@ _RUNTIME_CLASS = "runtimeClassName: the overhead and node selector of the Runtim
 _STORAGE = "ephemeral-storage: whether the node has enough"
 _PORTS = "hostPort: whether the ports are free"
 _VOLUMES = "persistent volumes: whether this node can attach them"
-_RESIZE = "resize in place: the pod counts with the resources of its specification"
+RESIZE = "resize in place: the pod counts with the resources of its specification"
+"""The gap of a pod that is being resized."""
 _LIMIT = 3
 _AUTOMATIC_TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -88,7 +89,7 @@ def _gaps(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[str]:
     if any("persistentVolumeClaim" in one or "ephemeral" in one for one in volumes):
         yield _VOLUMES
     if _is_resizing(spec, status):
-        yield _RESIZE
+        yield RESIZE
 
 
 def _is_automatic(toleration: object) -> bool:

@@ -10,14 +10,17 @@ from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
+from numaproof.reference.pods.pod_level import is_supported, requested_together
 from numaproof.simulation import fields
 from numaproof.simulation.documents import mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from fractions import Fraction
 
     from numaproof.inputs.documents import Document, DocumentError, PathTuple
     from numaproof.protocol.messages import Pod
+    from numaproof.reference.pods.pod import Pod as ReadPod
 
 
 def stored_manifest(
@@ -49,14 +52,90 @@ def stored_manifest(
             containers += [((*path, key, n), one) for n, one in enumerate(spec[key])]
     manifest: Pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     try:
-        read_pod(manifest, "budget")
+        pod = read_pod(manifest, "budget")
     except UnsupportedError as error:
         raise _locate_error(document, path, f"{error} is not supported") from None
     except PodError as error:
         raise _locate_error(document, path, str(error)) from None
     check_restart_policy(document, spec, path)
     check_containers(document, containers)
+    _check_claims(document, spec, containers)
+    _check_whole_pod(document, spec, pod, path)
     return manifest
+
+
+def fractions(manifest: Pod) -> Iterator[str]:
+    """Yields amounts of bytes that are fractions, which the API server accepts with a warning."""
+    spec = manifest["spec"]
+    for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        amounts = {**container["resources"]["requests"], **container["resources"]["limits"]}
+        for resource, text in amounts.items():
+            if resource in _BYTES and quantity.parse(text).denominator != 1:
+                meant = f"; is it {text[:-1]}Mi?" if str(text).endswith("m") else ""
+                name = container["name"]
+                yield f"container {name}: {resource} {text} is a fraction of a byte{meant}"
+
+
+_BYTES = ("memory", "ephemeral-storage")
+
+
+def _check_claims(
+    document: Document,
+    spec: dict[str, Any],
+    containers: Sequence[tuple[PathTuple, dict[str, Any]]],
+) -> None:
+    """Checks that containers use resource claims that the pod has."""
+    listed = spec.get("resourceClaims")
+    names = {one.get("name") for one in _mappings(listed)}
+    for path, container in containers:
+        for number, claim in enumerate(_mappings(container["resources"].get("claims"))):
+            if claim.get("name") not in names:
+                place = (*path, "resources", "claims", number)
+                fix = "add it to the pod's resourceClaims"
+                raise document.error(place, f"no claim {claim.get('name')!r}", fix)
+
+
+def _mappings(value: object) -> list[dict[str, Any]]:
+    return (
+        [one if isinstance(one, dict) else {} for one in value] if isinstance(value, list) else []
+    )
+
+
+def _check_whole_pod(
+    document: Document, spec: dict[str, Any], pod: ReadPod, path: PathTuple
+) -> None:
+    """Compares pod-level resources with those of the containers."""
+    own = spec.get("resources")
+    if not own:
+        return
+    place = (*path, "resources")
+    for kind in ("limits", "requests"):
+        for resource in own.get(kind) or {}:
+            if not is_supported(resource):
+                fix = "use cpu, memory or huge pages"
+                raise document.error((*place, kind, resource), "not a resource of whole pods", fix)
+    for number, one in enumerate(spec["containers"]):
+        for resource, text in one["resources"]["limits"].items():
+            most = pod.limits.get(resource)
+            if most is not None and quantity.parse(text) > quantity.parse(most):
+                where = (*path, "containers", number, "resources", "limits", resource)
+                message = f"limit of {text} exceeds the pod's limit of {most}"
+                raise document.error(where, message, "raise the pod's limit")
+    _check_requests_of_pod(document, pod, place)
+
+
+def _check_requests_of_pod(document: Document, pod: ReadPod, place: PathTuple) -> None:
+    """Compares a pod's requests with its limits and with the requests of its containers."""
+    together = requested_together(pod.containers)
+    for resource, text in pod.requests.items():
+        asked, limit = quantity.parse(text), pod.limits.get(resource)
+        needed = together.get(resource, 0)
+        if quantity.parse(needed) > asked:
+            message = f"request of {text} is less than the containers' requests of {needed}"
+            raise document.error((*place, "requests", resource), message, "raise the request")
+        if limit is not None and asked > quantity.parse(limit):
+            message = f"limit of {limit} is less than the pod's requests of {text}"
+            raise document.error((*place, "limits", resource), message, "raise the limit")
 
 
 def with_default_requests(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:
@@ -97,6 +176,7 @@ def check_containers(
         names.add(container["name"])
         check_restart_policy(document, container, path)
         _check_amounts(document, container["resources"], (*path, "resources"))
+        _check_pages(document, container["resources"]["requests"], (*path, "resources"))
 
 
 def check_restart_policy(document: Document, fields: dict[str, Any], path: PathTuple) -> None:
@@ -146,12 +226,40 @@ _STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 def _is_qualified(resource: str) -> bool:
     """Whether the resource is a standard one, huge pages, or one with a domain."""
-    return resource in _STANDARD or resource.startswith("hugepages-") or "/" in resource
+    return resource in _STANDARD or _is_pages(resource) or "/" in resource
+
+
+_PAGES = "hugepages-"
+
+
+def _check_pages(document: Document, requests: dict[str, Any], path: PathTuple) -> None:
+    """Validates a container's huge pages, whose requests equal their limits."""
+    pages = [name for name in requests if _is_pages(name)]
+    for name in pages:
+        if not _is_whole_pages(name, quantity.parse(requests[name])):
+            message = f"{requests[name]} is not a multiple of the page size"
+            fix = "use a multiple of a size such as 2Mi or 1Gi"
+            raise document.error((*path, "limits", name), message, fix)
+    if pages and requests.keys().isdisjoint(("cpu", "memory")):
+        message = "huge pages require a request for cpu or memory"
+        raise document.error(path, message, "request cpu or memory as well")
+
+
+def _is_pages(resource: str) -> bool:
+    return resource.startswith(_PAGES)
+
+
+def _is_whole_pages(resource: str, amount: Fraction) -> bool:
+    try:
+        size = quantity.parse(resource.removeprefix(_PAGES))
+    except quantity.QuantityError:
+        return False
+    return size > 0 and (amount / size).denominator == 1
 
 
 def _overcommits(resource: str) -> bool:
     """Whether the limit may exceed the request; false for huge pages and extended resources."""
-    if resource.startswith("hugepages-"):
+    if _is_pages(resource):
         return False
     domain, slash, _ = resource.partition("/")
     return not slash or domain.endswith("kubernetes.io")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from numaproof.inputs.documents import LISTING, dotted_path, value_at
+from numaproof.inputs.documents import LISTING, DocumentError, dotted_path, value_at
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.streams import MAX_PROBLEMS, split_documents
@@ -23,33 +23,43 @@ from numaproof.simulation.documents import (
     mapping,
     refuse,
 )
-from numaproof.simulation.manifests import stored_manifest
+from numaproof.simulation.manifests import fractions, stored_manifest
 from numaproof.simulation.pods_on_node import (
     controller_of,
+    name_of,
     node_names,
     pods_on_node,
+    some_names,
     uid_on_node,
 )
+from numaproof.simulation.resizing import with_allocated_resources
 from numaproof.simulation.workloads import (
     items_without_template,
     missing_template,
     pod_sources,
     recognize,
+    slips,
+    suspension,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from numaproof.inputs.documents import Document, DocumentError, PathTuple
+    from numaproof.inputs.documents import Document, PathTuple
     from numaproof.simulation.workloads import PodSource, Workload
 
 _LIST = ("apiVersion", "kind", "metadata", "items")
 """The fields of a list of objects."""
 
-_LIST_METADATA = ("continue", "remainingItemCount", "resourceVersion", "selfLink")
+_INCOMPLETE = ("continue", "remainingItemCount")
+"""The fields of the metadata of a list that lacks objects (`ListMeta`)."""
+
+_LIST_METADATA = (*_INCOMPLETE, "resourceVersion", "selfLink")
 """The fields of a list's metadata."""
 
 _NODE = ("spec", "nodeName")
+_UID = ("metadata", "uid")
+_LISTING = "list them with: kubectl get pods -A --field-selector spec.nodeName=NODE -o yaml"
 _MAX_NODES = 5
 _KIND_LINE = re.compile(r"""^\s*["']?kind["']?\s*:""", re.MULTILINE)
 
@@ -114,8 +124,8 @@ def read(
 
     Raises:
         DocumentError: a document cannot be read, has an unknown field or a value of the wrong
-            type, two documents describe the same pod, there are more than `MAX_PODS`, or the pods
-            are on several nodes.
+            type, two documents describe the same pod, there are more than `MAX_PODS`, the pods are
+            on several nodes, none is on the node that was chosen, or a file has no objects.
         DocumentErrors: there are several such errors; about `MAX_PROBLEMS` are reported.
     """
     reader = _Reader(options)
@@ -138,14 +148,15 @@ class _Reader:
     _full: bool = False
     _workloads: list[Workload] = field(default_factory=list)
     _pods: dict[str, DescribedPod] = field(default_factory=dict)
-    _objects: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _owners: dict[str, Workload] = field(default_factory=dict)
+    _by_uid: dict[str, str] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
     _objects_without_pods: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def reading(self) -> Reading:
         names = list(self._pods)
         if self.options.running:
-            names.sort(key=lambda name: _creation_time(self._objects[name]))
+            names.sort(key=lambda name: _creation_time(self._owners[name].fields))
         skipped = (
             f"{first}: skipped {_with_count(kind, 1 + len(others))}: {reason}"
             for (kind, reason), (first, *others) in self._objects_without_pods.items()
@@ -153,7 +164,7 @@ class _Reader:
         return Reading(
             tuple(self._pods[name] for name in names),
             (*self._notes, *skipped),
-            tuple(self._objects[name] for name in names),
+            tuple(self._owners[name].fields for name in names),
         )
 
     def read(self, file: str, text: str, *, is_optional: bool) -> None:
@@ -168,14 +179,56 @@ class _Reader:
                 reason = "a template; render it first" if is_template else "not a Kubernetes object"
                 self._notes.append(f"{file}: skipped: {reason}")
                 return
+        elif error := _not_manifests(file, text, errors, documents):
+            self.errors.append(error)
+            return
         self.errors += errors[: MAX_PROBLEMS - len(self.errors)]
         for document in documents:
             with collect_errors(self.errors):
-                for path, item in _objects(document, document.data, ()):
+                for path, item in self._objects(document, document.data, ()):
                     if len(self.errors) >= MAX_PROBLEMS:
                         return
                     with collect_errors(self.errors):
                         self._workloads.append(recognize(document, path, item))
+
+    def _objects(
+        self, document: Document, value: Any, path: PathTuple
+    ) -> Iterator[tuple[PathTuple, dict[str, Any]]]:
+        item = mapping(document, value, path)
+        # kubectl writes List; the API server writes PodList, DeploymentList and so on.
+        if not str(item.get("kind")).endswith("List"):
+            yield path, item
+            return
+        if "items" not in item and "spec" in item:
+            yield path, item
+            return
+        of = str(item["kind"]).removesuffix("List")
+        version = item.get("apiVersion")
+        about = mapping(document, item.get("metadata") or {}, (*path, "metadata"))
+        _check_names(document, item, _LIST, path)
+        _check_names(document, about, _LIST_METADATA, (*path, "metadata"))
+        self._check_complete(document, about, (*path, "metadata"))
+        for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
+            # The items of a typed list have neither an apiVersion nor a kind.
+            shared = {"kind": of, **({"apiVersion": version} if version else {})}
+            typed = {**shared, **one} if of and isinstance(one, dict) else one
+            yield from self._objects(document, typed, (*path, "items", number))
+
+    def _check_complete(
+        self, document: Document, metadata: Mapping[str, Any], path: PathTuple
+    ) -> None:
+        """Reports a list that lacks objects; a listing of a node must be complete."""
+        name = next((name for name in _INCOMPLETE if metadata.get(name)), "")
+        if not name:
+            return
+        more = metadata.get("remainingItemCount")
+        rest = f": {plural(more, 'more object')}" if isinstance(more, int) and more else ""
+        error = document.error(
+            (*path, name), f"the list is incomplete{rest}", "get the list without a limit"
+        )
+        if self.options.running:
+            raise error
+        self._notes.append(f"warning: {error}")
 
     def add_pods(self) -> None:
         """Adds the pods of all objects, except for those that hold nothing on the node."""
@@ -184,8 +237,10 @@ class _Reader:
         manifests = [one.fields for one in listed]
         with collect_errors(self.errors):
             self._check_nodes(listed, self.options.node_name)
-        found = pods_on_node(manifests, self.options.node_name)
+        found = pods_on_node(manifests, self.options.node_name, arriving=not self.options.running)
         self._notes += found.lines()
+        if self.options.running:
+            self._notes += _lines_without_uid(manifests[position] for position in found.on_node)
         left_out = {id(manifests[pod.position]) for pod in found.left_out}
         for workload in self._workloads:
             if id(workload.fields) in left_out:
@@ -198,12 +253,19 @@ class _Reader:
                 return
             with collect_errors(self.errors):
                 self._add(workload)
+        if self.options.running and self._workloads and not listed and not self._pods:
+            document = self._workloads[0].document
+            self.errors.append(document.error((), "no pods in the listing", _LISTING))
 
     def _check_nodes(self, pods: Sequence[Workload], node_name: str) -> None:
         nodes = node_names([one.fields for one in pods])
         names = ", ".join(nodes[:_MAX_NODES]) + (" and others" if nodes[_MAX_NODES:] else "")
         if node_name and nodes and node_name not in nodes:
-            self._notes.append(f"no pod is on node {node_name}, only on {names}")
+            one = next(one for one in pods if value_at(one.fields, _NODE) in nodes)
+            message = f"no pod is on node {node_name}, only on {names}"
+            meant = next((name for name in nodes if is_slip(node_name, name)), "")
+            fix = f"did you mean {meant}?" if meant else "check --node-name"
+            raise one.document.error((*one.path, *_NODE), message, fix)
         if node_name or len(nodes) <= 1:
             return
         last = next(one for one in pods if value_at(one.fields, _NODE) == nodes[-1])
@@ -214,8 +276,8 @@ class _Reader:
         if workload.templates == ():
             self._skip(workload, workload.reason)
             return
+        self._check_object(workload)
         if workload.type_:
-            self._check(workload, workload.path, workload.fields, workload.type_)
             _check_name(workload)
         sources = list(pod_sources(workload))
         if not sources:
@@ -224,25 +286,48 @@ class _Reader:
             absent = next(filter(None, (one.absent for one in workload.templates or ())), "")
             self._skip(workload, absent or "no pod template is in it")
             return
+        owners = {id(source.owner): source.owner for source in sources}
+        for owner in owners.values():
+            if owner is not workload:
+                self._check_object(owner)
         for source in sources:
             _check_name(source.owner)
             self._add_pods_of(source)
-        for note in self._remarks(sources):
+        for note in self._remarks(workload, sources):
             self._notes.append(f"{workload.where}: {workload.name}: {note}")
-        for owner in {id(source.owner): source.owner for source in sources}.values():
+        for owner in owners.values():
             self._notes += _missing(owner)
 
     def _skip(self, workload: Workload, reason: str) -> None:
         self._objects_without_pods.setdefault((workload.kind, reason), []).append(workload.where)
+
+    def _check_object(self, owner: Workload) -> None:
+        """Checks the fields of an object, as far as they are known."""
+        if owner.type_:
+            self._check(owner, owner.path, owner.fields, owner.type_)
+        else:
+            self._refuse_unknown({str(one): one for one in slips(owner)}.values())
 
     def _check(self, owner: Workload, path: PathTuple, value: Any, type_: str) -> None:
         """Checks the fields of an object or of a part of it.
 
         Custom resources of unknown kinds may extend the types of Kubernetes.
         """
-        unknown, mistyped = field_errors(owner.document, value, type_, self.options.releases, path)
-        is_lenient = self.options.lenient or owner.templates is None
-        refuse(mistyped if is_lenient else (*unknown, *mistyped))
+        unknown, type_errors = field_errors(
+            owner.document, value, type_, self.options.releases, path
+        )
+        if owner.templates is None:
+            self._notes += ignored_field_warnings(unknown)
+            refuse(type_errors)
+        else:
+            self._refuse_unknown(unknown, type_errors)
+
+    def _refuse_unknown(
+        self, unknown: Iterable[DocumentError], type_errors: Sequence[DocumentError] = ()
+    ) -> None:
+        """Refuses errors; those about unknown fields become notes if the reading is lenient."""
+        unknown = tuple(unknown)
+        refuse(type_errors if self.options.lenient else (*unknown, *type_errors))
         self._notes += ignored_field_warnings(unknown)
 
     def _add_pods_of(self, source: PodSource) -> None:
@@ -251,16 +336,22 @@ class _Reader:
             for path, type_ in source.parts:
                 self._check(owner, path, value_at(document.data, path), type_)
         name = f"{owner.name}/{source.role}" if source.role else owner.name
-        if name in self._pods or f"{name}#1" in self._pods:
-            raise document.error(owner.path, f"duplicate {name}", "rename one of them")
+        if first := self._owners.get(name) or self._owners.get(f"{name}#1"):
+            fix = "remove one of them" if first.fields == owner.fields else "rename one of them"
+            raise document.error(owner.path, f"duplicate {name}, first in {first.where}", fix)
         number = self._number(source)
         if len(self._pods) + number > MAX_PODS:
             self._full = True
             raise document.error(owner.path, f"too many pods: the limit is {MAX_PODS}")
         described = self._describe(source, name)
+        if self.options.running:
+            uid = described.manifest["metadata"]["uid"]
+            if (other := self._by_uid.setdefault(uid, name)) != name:
+                message = f"{name} has the same uid as {other}"
+                raise document.error((*owner.path, *_UID), message, _LISTING)
         for one in _make_replicas(described, number):
             self._pods[one.name] = one
-            self._objects[one.name] = owner.fields
+            self._owners[one.name] = owner
 
     def _number(self, source: PodSource) -> int:
         replicas = self.options.replicas
@@ -272,12 +363,20 @@ class _Reader:
         uid = uid_on_node(owner.fields) if self.options.running and is_pod else ""
         _, namespace, own = owner.name.split("/", 2)
         metadata = {"name": own, "namespace": namespace, "uid": uid or name}
-        manifest = stored_manifest(owner.document, source.path, source.spec, metadata)
         status = owner.fields.get("status") if is_pod else None
-        gaps = evaluation_gaps.of_pod(source.spec, status)
+        spec = (
+            with_allocated_resources(source.spec, status) if self.options.running else source.spec
+        )
+        manifest = stored_manifest(owner.document, source.path, spec, metadata)
+        self._notes += (f"{owner.where}: {name}: {one}" for one in fractions(manifest))
+        gaps = evaluation_gaps.of_pod(spec, status)
+        if spec is not source.spec:
+            gaps = tuple(gap for gap in gaps if gap != evaluation_gaps.RESIZE)
+            what = "a resize in place is pending: it counts with its allocated resources"
+            self._notes.append(f"{owner.where}: {name}: {what}")
         return DescribedPod(name, manifest, gaps, controller_of(owner.fields) if is_pod else "")
 
-    def _remarks(self, sources: Sequence[PodSource]) -> Iterator[str]:
+    def _remarks(self, workload: Workload, sources: Sequence[PodSource]) -> Iterator[str]:
         """Yields remarks on the number of pods, and on how they are made."""
         empty = [source.role for source in sources if not self._number(source)]
         if empty:
@@ -288,7 +387,31 @@ class _Reader:
                 f"{plural(assumed, 'pod template')} without a number of pods; assuming 1{each}"
                 " (set it with --replicas)"
             )
+        owners = {id(one): one for one in (workload, *(source.owner for source in sources))}
+        for field_ in filter(None, dict.fromkeys(map(suspension, owners.values()))):
+            yield f"suspended ({field_}): its pods are counted as if it ran"
         yield from dict.fromkeys(source.note for source in sources if source.note)
+
+
+_TABLE = re.compile(r"\s*(NAMESPACE|NAME)\s+[A-Z]")
+_MESSAGE = re.compile(r"\s*(No resources found|[Ee]rror:|Error from server|Unable to connect)")
+
+
+def _not_manifests(
+    file: str, text: str, errors: Sequence[DocumentError], documents: Sequence[Document]
+) -> DocumentError | None:
+    """Returns the error about a file that has something other than manifests, if it is known."""
+    if _TABLE.match(text):
+        return DocumentError(file, 1, "", "a table of kubectl", "add -o yaml to kubectl get")
+    if _MESSAGE.match(text):
+        return DocumentError(file, 1, "", "a message of kubectl", "run the command again")
+    if errors and "{{" in text:
+        fix = "render it first, for example with `helm template`, and use the result"
+        return DocumentError(file, errors[0].line, "", "a template: it contains {{", fix)
+    if not documents and not errors:
+        fix = "expected manifests, or the output of kubectl get -o json or yaml"
+        return DocumentError(file, 1, "", "no objects in it", fix)
+    return None
 
 
 def _with_count(kind: str, objects: int) -> str:
@@ -328,32 +451,24 @@ def _check_name(workload: Workload) -> None:
         raise document.error((*path, "name"), "must be a non-empty string")
 
 
+def _lines_without_uid(pods: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields a line about the pods of a cluster that have no uid; manifests need none."""
+    names = [
+        name_of(pod)
+        for pod in pods
+        if (value_at(pod, _NODE) or pod.get("status")) and not uid_on_node(pod)
+    ]
+    if names:
+        have, they = ("has", "it holds") if len(names) == 1 else ("have", "they hold")
+        yield (
+            f"{plural(len(names), 'pod')} {have} no uid, by which the state files name pods:"
+            f" {some_names(names)}; what {they} is assumed, not read"
+        )
+
+
 def _creation_time(item: Mapping[str, Any]) -> str:
     """Returns the creation time, which the API server writes in a sortable form."""
     return str(value_at(item, ("metadata", "creationTimestamp")) or "")
-
-
-def _objects(
-    document: Document, value: Any, path: PathTuple
-) -> Iterator[tuple[PathTuple, dict[str, Any]]]:
-    item = mapping(document, value, path)
-    # kubectl writes List; the API server writes PodList, DeploymentList and so on.
-    if not str(item.get("kind")).endswith("List"):
-        yield path, item
-        return
-    if "items" not in item and "spec" in item:
-        yield path, item
-        return
-    of = str(item["kind"]).removesuffix("List")
-    version = item.get("apiVersion")
-    about = mapping(document, item.get("metadata") or {}, (*path, "metadata"))
-    _check_names(document, item, _LIST, path)
-    _check_names(document, about, _LIST_METADATA, (*path, "metadata"))
-    for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
-        # The items of a typed list have neither an apiVersion nor a kind.
-        shared = {"kind": of, **({"apiVersion": version} if version else {})}
-        typed = {**shared, **one} if of and isinstance(one, dict) else one
-        yield from _objects(document, typed, (*path, "items", number))
 
 
 def _check_names(

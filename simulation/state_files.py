@@ -11,8 +11,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs import door
+from numaproof.inputs.errors import DocumentError
 from numaproof.reference.checkpoints import cpu, devices, files, memory
 from numaproof.simulation import device_checkpoint
+from numaproof.simulation.checkpoint_damage import conversion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,12 +79,17 @@ def read_files(folder: Path, name: str = "") -> Files:
     """Reads the checkpoints that exist in a directory; messages call it `name`.
 
     Raises:
-        DocumentError: a file cannot be read, is not a regular file, or is too large.
+        DocumentError: a file cannot be read, is not a regular file, is too large, or is not as the
+            kubelet wrote it.
     """
-    return {
-        file: door.read(place, name=f"{name or folder}/{place.relative_to(folder)}", most=MAX_BYTES)
-        for file, place in paths(folder).items()
-    }
+    found = {}
+    for file, place in paths(folder).items():
+        shown = f"{name or folder}/{place.relative_to(folder)}"
+        found[file] = door.read(place, name=shown, most=MAX_BYTES)
+        if converted := conversion(found[file]):
+            message = f"not a checkpoint as a kubelet writes it: {converted}"
+            raise DocumentError(shown, 0, "", message)
+    return found
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -28,7 +28,7 @@ from numaproof.simulation.admission import (
     warnings,
 )
 from numaproof.simulation.comparison import ComparedVariant  # noqa: TC001 - msgspec reads it
-from numaproof.simulation.evaluation_gaps import summarize
+from numaproof.simulation.evaluation_gaps import RESIZE, summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
 from numaproof.simulation.node_state import RunningPod, StateDifference, differences
@@ -201,7 +201,11 @@ def simulate(
         told = warnings(question, pods, found, others, explain_pods=wishes.explain_pods)
         found = msgspec.structs.replace(found, warnings=told)
     arriving = (*pods, *(pod for action in actions for pod in action.pods))
-    gaps = summarize((pod.name, pod.gaps) for pod in arriving)
+    on_node = question.state.pods if question.state else ()
+    resizing = [one.pod.name for one in on_node if RESIZE in one.pod.gaps]
+    gaps = summarize(
+        [*((pod.name, pod.gaps) for pod in arriving), *((name, (RESIZE,)) for name in resizing)]
+    )
     return msgspec.structs.replace(found, not_evaluated=gaps)
 
 

@@ -22,11 +22,22 @@ class Count(NamedTuple):
         paths: the paths, as in `Template`.
         default: the factor if there is no value.
         less: a number to subtract.
+        at_least, at_most: the paths of bounds; can be empty.
+        none_if: the path of a field that, if true, means no pods; can be empty.
     """
 
     paths: tuple[str, ...]
     default: int = 1
     less: int = 0
+    at_least: str = ""
+    at_most: str = ""
+    none_if: str = ""
+
+    @property
+    def all_paths(self) -> tuple[str, ...]:
+        """The paths of all fields that count."""
+        more = (self.at_least, self.at_most, self.none_if)
+        return (*self.paths, *filter(None, more))
 
 
 class Template(NamedTuple):
@@ -42,6 +53,8 @@ class Template(NamedTuple):
         is_assumed: whether a controller decides how many pods there are.
         note: how the pod is made, for the user.
         absent: why an object of the kind can have no pods.
+        around: the path of a value of a Kubernetes type that contains the template, and the type.
+        keys: the keys of the mapping in `path`, in any case; empty if any will do.
     """
 
     path: str
@@ -51,6 +64,8 @@ class Template(NamedTuple):
     is_assumed: bool = False
     note: str = ""
     absent: str = ""
+    around: tuple[str, str] | None = None
+    keys: tuple[str, ...] = ()
 
 
 def _replicas(path: str = "spec.replicas", default: int = 1) -> tuple[Count, ...]:
@@ -61,14 +76,21 @@ def _parallelism(job: str = "spec") -> tuple[Count, ...]:
     return (Count((f"{job}.parallelism", f"{job}.completions")),)
 
 
-def _kubeflow(name: str) -> tuple[Template, ...]:
+def _kubeflow(name: str, *keys: str) -> tuple[Template, ...]:
     path = f"spec.{name}ReplicaSpecs{{}}"
-    return (Template(f"{path}.template", _replicas(f"{path}.replicas")),)
+    return (Template(f"{path}.template", _replicas(f"{path}.replicas"), keys=keys),)
 
 
 def _ray(cluster: str, *more: Template) -> tuple[Template, ...]:
     group = f"{cluster}.workerGroupSpecs[]"
-    counts = (*_replicas(f"{group}.replicas", 0), *_replicas(f"{group}.numOfHosts"))
+    replicas = Count(
+        (f"{group}.replicas",),
+        default=0,
+        at_least=f"{group}.minReplicas",
+        at_most=f"{group}.maxReplicas",
+        none_if=f"{group}.suspend",
+    )
+    counts = (replicas, *_replicas(f"{group}.numOfHosts"))
     return (
         Template(f"{cluster}.headGroupSpec.template", role="head"),
         Template(f"{group}.template", counts, f"{group}.groupName"),
@@ -88,7 +110,8 @@ def _leader_workers(path: str, *outer: Count) -> tuple[Template, ...]:
 def _replicated_jobs(path: str) -> tuple[Template, ...]:
     job = f"{path}.replicatedJobs[]"
     counts = (*_replicas(f"{job}.replicas"), *_parallelism(f"{job}.template.spec"))
-    return (Template(f"{job}.template.spec.template", counts),)
+    around = (f"{job}.template", "JobTemplateSpec")
+    return (Template(f"{job}.template.spec.template", counts, around=around),)
 
 
 def _volcano(path: str) -> tuple[Template, ...]:
@@ -185,12 +208,12 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
     ("batch.volcano.sh", "Job"): _volcano("spec"),
     ("batch.volcano.sh", "CronJob"): _volcano("spec.jobTemplate.spec"),
     ("flow.volcano.sh", "JobTemplate"): _volcano("spec"),
-    ("kubeflow.org", "PyTorchJob"): _kubeflow("pytorch"),
-    ("kubeflow.org", "TFJob"): _kubeflow("tf"),
-    ("kubeflow.org", "MPIJob"): _kubeflow("mpi"),
-    ("kubeflow.org", "XGBoostJob"): _kubeflow("xgb"),
-    ("kubeflow.org", "PaddleJob"): _kubeflow("paddle"),
-    ("kubeflow.org", "JAXJob"): _kubeflow("jax"),
+    ("kubeflow.org", "PyTorchJob"): _kubeflow("pytorch", "Master", "Worker"),
+    ("kubeflow.org", "TFJob"): _kubeflow("tf", "Chief", "Evaluator", "Master", "PS", "Worker"),
+    ("kubeflow.org", "MPIJob"): _kubeflow("mpi", "Launcher", "Worker"),
+    ("kubeflow.org", "XGBoostJob"): _kubeflow("xgb", "Master", "Worker"),
+    ("kubeflow.org", "PaddleJob"): _kubeflow("paddle", "Master", "Worker"),
+    ("kubeflow.org", "JAXJob"): _kubeflow("jax", "Worker"),
     ("kubeflow.org", "Notebook"): _POD_TEMPLATE,
     ("kubeflow.org", "Experiment"): (
         Template("spec.trialTemplate.trialSpec", _replicas("spec.parallelTrialCount", 3)),
@@ -241,7 +264,11 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
         ),
     ),
     ("keda.sh", "ScaledJob"): (
-        Template("spec.jobTargetRef.template", _parallelism("spec.jobTargetRef")),
+        Template(
+            "spec.jobTargetRef.template",
+            _parallelism("spec.jobTargetRef"),
+            around=("spec.jobTargetRef", "JobSpec"),
+        ),
     ),
     ("apps.openshift.io", "DeploymentConfig"): _SCALED,
     **{("apps.kruise.io", kind): _SCALED for kind in ("CloneSet", "StatefulSet")},
@@ -252,6 +279,7 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
             "spec.template.jobTemplate.spec.template",
             _parallelism("spec.template.jobTemplate.spec"),
             "job",
+            around=("spec.template.jobTemplate", "JobTemplateSpec"),
         ),
         Template("spec.template.broadcastJobTemplate.spec.template", role="job"),
     ),
@@ -280,11 +308,22 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
 }
 """The kinds that have pod templates, by API group. All kinds without a dot in the group are v1."""
 
+SUSPENSIONS: tuple[tuple[str, object], ...] = (
+    ("spec.suspend", True),
+    ("spec.runPolicy.suspend", True),
+    ("spec.jobTemplate.spec.suspend", True),
+    ("spec.rayClusterSpec.suspend", True),
+    ("spec.active", False),
+    ("spec.running", False),
+    ("spec.runStrategy", "Halted"),
+    ("spec.virtualMachineTemplate.spec.running", False),
+    ("spec.virtualMachineTemplate.spec.runStrategy", "Halted"),
+    ("spec.job.state", "suspended"),
+)
+"""The fields of all kinds whose objects have no pods if the field has this value."""
+
 CORE_GROUPS = ("", "apps", "autoscaling", "batch", "extensions", "policy")
 """The API groups of Kubernetes that have no dot."""
-
-FORMER_GROUP = "extensions"
-"""The former group of the workloads in ``apps`` (Kubernetes, "Deprecated API Migration Guide")."""
 
 _SIDECARS = "its containers are added to other pods, not to these"
 REASONS: Mapping[tuple[str, str], str] = {

@@ -10,11 +10,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.inputs.documents import dotted_path, value_at
-from numaproof.inputs.names import is_slip
+from numaproof.inputs.names import is_slip, suggestion
 from numaproof.simulation import fields
 from numaproof.simulation.composed_pods import ComposedPod
 from numaproof.simulation.documents import mapping
-from numaproof.simulation.workload_kinds import CORE_GROUPS, FORMER_GROUP, KINDS, REASONS
+from numaproof.simulation.workload_kinds import (
+    CORE_GROUPS,
+    KINDS,
+    REASONS,
+    SUSPENSIONS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,10 +118,11 @@ def _core_group(kind: str) -> str | None:
 def _kind(document: Document, path: PathTuple, item: dict[str, Any]) -> str:
     """Returns an object's kind, after checking that it fits the apiVersion."""
     kind, version = item.get("kind"), item.get("apiVersion")
+    for name in ("kind", "apiVersion"):
+        misspelt = next((one for one in item if one != name and is_slip(one, name)), None)
+        if misspelt and item.get(name) is None:
+            raise document.error((*path, misspelt), "unknown field", f"did you mean {name}?")
     if kind is None:
-        misspelt = next((name for name in item if is_slip(name, "kind")), None)
-        if misspelt:
-            raise document.error((*path, misspelt), "unknown field", "did you mean kind?")
         raise document.error(path, "the object has no kind", "add kind, such as kind: Pod")
     for name, value in (("kind", kind), ("apiVersion", version)):
         if not isinstance(value, str | None):
@@ -132,12 +138,20 @@ def _kind(document: Document, path: PathTuple, item: dict[str, Any]) -> str:
         if group and (meant := next((one for one in owners if is_slip(group, one)), None)):
             message = f"unknown API group {group!r}"
             raise document.error((*path, "apiVersion"), message, f"did you mean {meant}?")
+    _check_served(document, path, kind, version)
+    return str(kind)
+
+
+def _check_served(document: Document, path: PathTuple, kind: str, version: str | None) -> None:
+    """Checks the apiVersion of a workload of Kubernetes."""
     own = _core_group(kind)
+    group = None if version is None else version.rpartition("/")[0]
     served = f"{own}/v1" if own else "v1"
-    if own is not None and group in (own, FORMER_GROUP) and version != served:
+    if own is not None and group is None:
+        raise document.error(path, "the object has no apiVersion", f"add apiVersion: {served}")
+    if own is not None and group in CORE_GROUPS and version != served:
         message = f"Kubernetes serves no {kind} of {version!r}"
         raise document.error((*path, "apiVersion"), message, f"set apiVersion: {served}")
-    return str(kind)
 
 
 def _name(item: Mapping[str, Any], kind: str, group: str | None) -> str:
@@ -162,6 +176,45 @@ def pod_sources(workload: Workload) -> Iterator[PodSource]:
             yield from _at(workload, template, place)
 
 
+def suspension(workload: Workload) -> str:
+    """Returns the field, with its value, that keeps an object from having pods; can be empty."""
+    for path, value in SUSPENSIONS:
+        if value_at(workload.fields, _steps(path)) == value:
+            return f"{path}: {str(value).lower() if isinstance(value, bool) else value}"
+    return ""
+
+
+def slips(workload: Workload) -> Iterator[DocumentError]:
+    """Yields errors about misspelt names next to the fields that are read in a custom resource.
+
+    Its other fields are not known.
+    """
+    for template in workload.templates or ():
+        paths = (template.path, *(path for count in template.counts for path in count.all_paths))
+        for path in dict.fromkeys((*paths, template.role if _ITEM in template.role else "")):
+            yield from _slips_along(workload, _steps(path), template.keys)
+
+
+def _slips_along(
+    workload: Workload, steps: tuple[str, ...], keys: tuple[str, ...]
+) -> Iterator[DocumentError]:
+    for number, step in enumerate(steps):
+        for place in _expand(workload, steps[:number]):
+            value = value_at(workload.fields, place)
+            if step == _ITEM or not isinstance(value, dict):
+                continue
+            for name in value:
+                full = (*workload.path, *place, name)
+                if step != _VALUE:
+                    names = step.split("|")
+                    meant = next((one for one in names if is_slip(name, one)), name)
+                    if name not in names and meant != name:
+                        fix = f"did you mean {meant}?"
+                        yield workload.document.error(full, "unknown field", fix)
+                elif keys and name.casefold() not in map(str.casefold, keys):
+                    yield workload.document.error(full, "unknown field", suggestion(name, keys))
+
+
 def missing_template(workload: Workload) -> DocumentError:
     """Returns the error for a workload of Kubernetes that has no pod template."""
     (template,) = workload.templates or ()
@@ -181,7 +234,11 @@ def _at(workload: Workload, template: Template, place: PathTuple) -> Iterator[Po
     if template.compose is None:
         path = (*full, "spec")
         spec = mapping(document, value.get("spec"), path)
-        made: ComposedPod | None = ComposedPod(path, spec, ((full, "PodTemplateSpec"),))
+        part: tuple[PathTuple, str] = (full, "PodTemplateSpec")
+        if template.around is not None:
+            outer, type_ = template.around
+            part = (*workload.path, *_bind(_steps(outer), place)), type_
+        made: ComposedPod | None = ComposedPod(path, spec, (part,))
     else:
         made = template.compose(document, value, full)
     if made is not None:
@@ -270,7 +327,16 @@ def _numbers(
                 where, message = (*workload.path, *steps), f"invalid number {value!r}"
                 raise workload.document.error(where, message, "use a whole number, 0 or more")
             values.append(value)
-        yield max(0, min(values, default=factor.default) - factor.less), bool(values)
+        number = max(0, min(values, default=factor.default) - factor.less)
+        at_least, at_most, none = (
+            value_at(workload.fields, _bind(_steps(text), place)) if text else None
+            for text in (factor.at_least, factor.at_most, factor.none_if)
+        )
+        if type(at_most) is int:
+            number = min(number, at_most)
+        if type(at_least) is int:
+            number = max(number, at_least)
+        yield 0 if none is True else number, bool(values) or type(at_least) is int
 
 
 def _bind(steps: tuple[str, ...], place: PathTuple) -> PathTuple:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from numaproof.inputs.documents import DocumentError
 from numaproof.reference.checkpoints import cpu, memory
-from numaproof.simulation import checkpoint_damage, device_checkpoint
+from numaproof.simulation import checkpoint_damage, checkpoints, device_checkpoint, state_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ENTRY = {
     "PodUID": "u1",
@@ -74,6 +79,75 @@ CONTENT: dict[str, Any] = {"policyName": "static", "defaultCpuSet": "0-7", "entr
 )
 def test_the_releases_that_wrote_a_file_are_known(content: bytes, kind: str, writer: str) -> None:
     assert checkpoint_damage.writer(content, kind) == writer
+
+
+TWO_PARTS = cpu.version_4().write({**CONTENT, "podEntries": {}, "baselines": {}})
+
+
+@pytest.mark.parametrize(
+    ("content", "release"),
+    [
+        (TWO_PARTS.replace(b'"dataChecksum":', b'"dataChecksum":1'), "1.37"),
+        (TWO_PARTS.replace(b'"checksum":', b'"checksum":1'), "1.35"),
+    ],
+)
+def test_a_damaged_file_with_two_parts_is_not_of_another_release(
+    content: bytes, release: str
+) -> None:
+    assert checkpoint_damage.writer(TWO_PARTS, cpu.FILE_NAME) == "1.37 or later"
+    assert content != TWO_PARTS
+    refusal = "checkpoint is corrupted"
+    if release == "1.37":
+        refusal = f"could not load v4 checkpoint: {refusal}"
+    (found,) = checkpoint_damage.damage(content, cpu.FILE_NAME, release, refusal)
+    part = "`data`" if release == "1.37" else "the part for earlier releases"
+    assert found == f"checksum mismatch in {part}: the file is damaged, or was changed"
+
+
+STATE = json.dumps({**CONTENT, "checksum": 1}).encode()
+CONFIGURATION = b"kind: KubeletConfiguration\ncpuManagerPolicy: static\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (CONFIGURATION, "k.yaml", "not a checkpoint; expected"),
+        (CONFIGURATION, "memory.yaml", "not a checkpoint; expected"),
+        (b"", "k.yaml", "not a checkpoint; expected"),
+        (b"[1]", "list.json", "not a checkpoint; expected"),
+        (b'{"kind": "Pod"}', "pod.json", "not a checkpoint; expected"),
+        (gzip.compress(STATE), "cpu_manager_state", "it is compressed; copy the file unchanged"),
+        (b"\xef\xbb\xbf" + STATE, "cpu_manager_state", "it begins with a byte order mark"),
+        (STATE.decode().encode("utf-16"), "cpu_manager_state", "UTF-16 text; copy the file"),
+        (STATE.decode().encode("utf-16-be"), "cpu_manager_state", "UTF-16 text; copy the file"),
+    ],
+)
+def test_a_file_that_is_not_a_checkpoint_is_refused(
+    content: bytes, name: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(checkpoints.UnknownFileError, match=message):
+        checkpoints.read(content, name)
+    if name == "cpu_manager_state":
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DocumentError, match=message):
+            state_files.read_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "kind"),
+    [
+        (STATE[:-9], "worker3.json", "cpu_manager_state"),
+        (WRITTEN[:-9], "worker3.json", "kubelet_internal_checkpoint"),
+        (b'{"policyName":"Static","machineState":{"0', "x", "memory_manager_state"),
+        (b"", "memory_manager_state.bak", "memory_manager_state"),
+        (b"\0\0", "w3-cpu_manager_state", "cpu_manager_state"),
+        (b"garbage", "cpu_manager_state", "cpu_manager_state"),
+        (b'{"PolicyName":"none"}', "cpu_manager_state", "cpu_manager_state"),
+        (b"null", "memory_manager_state", "memory_manager_state"),
+    ],
+)
+def test_a_damaged_checkpoint_is_recognized(content: bytes, name: str, kind: str) -> None:
+    assert checkpoints.read(content, name).kind == kind
 
 
 @pytest.mark.parametrize("content", [EMPTY, NIL])

@@ -150,6 +150,90 @@ def variants(thing: Any, value: Any) -> list[Any]:
     return found
 
 
+JOB = {"template": {"spec": CONTAINERS}}
+INNER = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "inner"}}
+SLIPS: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet",
+        {
+            "leaderWorkerTemplate": {
+                "size": 3,
+                "leaderTemplate": JOB["template"],
+                "workerTemplates": {},
+            }
+        },
+        "spec.leaderWorkerTemplate.workerTemplates",
+        "did you mean workerTemplate?",
+    ),
+    (
+        "jobset.x-k8s.io/v1alpha2 JobSet",
+        {"replicatedJobs": [{"name": "a", "replica": 4, "template": {"spec": JOB}}]},
+        "spec.replicatedJobs[0].replica",
+        "did you mean replicas?",
+    ),
+    (
+        "jobset.x-k8s.io/v1alpha2 JobSet",
+        {"replicatedJobs": [{"name": "a", "template": {"spec": {**JOB, "completion": 2}}}]},
+        "spec.replicatedJobs[0].template.spec.completion",
+        "did you mean completions?",
+    ),
+    (
+        "keda.sh/v1alpha1 ScaledJob",
+        {"jobTargetRef": {**JOB, "paralelism": 2}},
+        "spec.jobTargetRef.paralelism",
+        "did you mean parallelism?",
+    ),
+    (
+        "batch.volcano.sh/v1alpha1 Job",
+        {"tasks": [{"name": "b", "replica": 4, **JOB["template"]}]},
+        "spec.tasks[0].replica",
+        "did you mean replicas?",
+    ),
+    ("batch.volcano.sh/v1alpha1 Job", {"task": []}, "spec.task", "did you mean tasks?"),
+    (
+        "kubeflow.org/v1 PyTorchJob",
+        {"pytorchReplicaSpecs": {"Master": JOB, "Workers": JOB}},
+        "spec.pytorchReplicaSpecs.Workers",
+        "did you mean Worker?",
+    ),
+    (
+        "workload.codeflare.dev/v1beta2 AppWrapper",
+        {"components": [{"template": {**INNER, "spec": {**JOB, "completion": 2}}}]},
+        "spec.components[0].template.spec.completion",
+        "did you mean completions?",
+    ),
+    (
+        "ray.io/v1 RayCluster",
+        {"workerGroupSpecs": [{**JOB, "groupName": "a", "minReplica": 2}]},
+        "spec.workerGroupSpecs[0].minReplica",
+        "did you mean minReplicas?",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "field", "fix"), SLIPS, ids=[one[2] for one in SLIPS])
+def test_a_slip_next_to_a_field_that_is_read_is_named(
+    kind: str, spec: dict[str, Any], field: str, fix: str
+) -> None:
+    version, _, kind = kind.partition(" ")
+    thing = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    with pytest.raises(DocumentError) as raised:
+        reading(thing)
+    assert (raised.value.field, raised.value.message, raised.value.fix) == (
+        field,
+        "unknown field",
+        fix,
+    )
+    assert any(f"{field}: unknown field" in note for note in reading(thing, lenient=True).notes)
+
+
+@pytest.mark.parametrize("name", ["worker", "WORKER"])
+def test_the_roles_of_kubeflow_may_be_in_any_case(name: str) -> None:
+    spec = {"pytorchReplicaSpecs": {name: JOB}}
+    about = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "a"}}
+    assert len(reading({**about, "spec": spec}).pods) == 1
+
+
 def test_a_slip_in_a_custom_kind_or_group_is_named() -> None:
     for version, kind, fix in (
         ("jobset.x-k8s.io/v1alpha2", "JobSett", "did you mean JobSet?"),
