@@ -116,7 +116,11 @@ CONFIGURATION = b"kind: KubeletConfiguration\ncpuManagerPolicy: static\n"
         (b"", "k.yaml", "not a checkpoint; expected"),
         (b"[1]", "list.json", "not a checkpoint; expected"),
         (b'{"kind": "Pod"}', "pod.json", "not a checkpoint; expected"),
-        (gzip.compress(STATE), "cpu_manager_state", "it is compressed; copy the file unchanged"),
+        (
+            gzip.compress(STATE, mtime=0),
+            "cpu_manager_state",
+            "it is compressed; copy the file unchanged",
+        ),
         (b"\xef\xbb\xbf" + STATE, "cpu_manager_state", "it begins with a byte order mark"),
         (STATE.decode().encode("utf-16"), "cpu_manager_state", "UTF-16 text; copy the file"),
         (STATE.decode().encode("utf-16-be"), "cpu_manager_state", "UTF-16 text; copy the file"),
