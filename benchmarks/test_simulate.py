@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conftest import config, machine
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.simulation.admission import Question
@@ -21,6 +20,9 @@ from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
+
+    from conftest import NodeStart
+    from numaproof.protocol import messages
 
 SIZES = ("1", "2", "3", "4", "8", "16", "500m")
 
@@ -42,9 +44,15 @@ def described_pods(count: int) -> list[DescribedPod]:
     ]
 
 
+def node_question(start: messages.StartArgs) -> Question:
+    """Returns the node that a request starts."""
+    assert start.machine is not None
+    return Question(start.machine, {**start.config, "maxPods": 1000}, "1.37")
+
+
 @pytest.mark.benchmark(group="500 pods on one node of 384 CPUs, with explanations and warnings")
-def test_one_node(benchmark: BenchmarkFixture) -> None:
-    question = Question(machine("epyc-9654-2s-nps4"), config(8), "1.37")
+def test_one_node(benchmark: BenchmarkFixture, node_start: NodeStart) -> None:
+    question = node_question(node_start("epyc-9654-2s-nps4"))
     pods = described_pods(500)
 
     def call() -> int:
@@ -55,9 +63,9 @@ def test_one_node(benchmark: BenchmarkFixture) -> None:
 
 
 @pytest.mark.benchmark(group="2,000 pods on 100 nodes of three kinds")
-def test_many_nodes(benchmark: BenchmarkFixture) -> None:
+def test_many_nodes(benchmark: BenchmarkFixture, node_start: NodeStart) -> None:
     names = ("epyc-7763-2s-nps4", "xeon-gold-6230-2s", "epyc-7402p-nps2")
-    questions = [Question(machine(name), config(8), "1.37") for name in names]
+    questions = [node_question(node_start(name)) for name in names]
     nodes = [NamedNode(f"node-{number}", questions[number % 3]) for number in range(100)]
     pods = described_pods(2000)
 

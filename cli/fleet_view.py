@@ -64,7 +64,8 @@ def _workload_grid(simulation: FleetSimulation) -> Grid:
         rows.append(GridRow(mark, (name, *cells, f"{one.placed_pods} of {one.pods}")))
     title = "Where each pod fits, on its own; and how many are placed as one batch"
     if len(workloads) < len(simulation.workloads):
-        title += f" ({len(workloads)} of {len(simulation.workloads)} workloads; --json has all)"
+        every = plural(len(simulation.workloads), "workload")
+        title += f" ({len(workloads)} of {every}; --json has all)"
     return Grid(title, ("workload", *where, "placed"), tuple(rows))
 
 
