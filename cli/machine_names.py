@@ -173,7 +173,7 @@ def read_machine(
         if node or not fakesys.is_tree(name):
             report = read_report(
                 name,
-                lambda text, file, found: read(text, file, assume, no_cpu, found),
+                lambda text, file, own: read(text, file, assume, no_cpu, own),
                 no_cpu,
                 node,
             )

@@ -167,7 +167,10 @@ def _in_mapping(
         having = RELEASES if name == "status" else releases
         if field is None:
             like = [one for one, other in known.items() if fits(item, other.type)]
-            yield FieldProblem((*path, name), "unknown field", suggestion(name, like))
+            fix = suggestion(name, like)
+            if fix == "remove it" and isinstance(item, dict) and item.keys() & known.keys():
+                fix = f"move the fields in {name} out of it"
+            yield FieldProblem((*path, name), "unknown field", fix)
         elif set(having).isdisjoint(field.releases):
             yield _of_other_releases((*path, name), field, releases)
         else:

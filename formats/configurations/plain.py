@@ -57,21 +57,7 @@ def read(document: Document, _: str = "") -> Iterator[Configuration]:
         if content.get(key) != wanted:
             message = f"expected {wanted}, got {content.get(key)!r}"
             raise document.error((key,), message, f"set {key}: {wanted}")
-    _refuse_nested(document)
     yield Configuration("", "", document)
-
-
-def _refuse_nested(document: Document) -> None:
-    """Refuses fields that are inside another one, as in the ``spec`` of most objects.
-
-    Raises:
-        DocumentError: there are such fields.
-    """
-    for name, value in document.data.items():
-        has_fields = isinstance(value, dict) and value.keys() & fields.DECODED.keys()
-        if name not in fields.DECODED and has_fields:
-            message = f"fields of a {KIND} inside another field"
-            raise document.error((name,), message, f"move the fields of {name} to the top level")
 
 
 _IN_CONFIGZ = ("kubeletconfig",)

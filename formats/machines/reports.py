@@ -153,15 +153,15 @@ def _node_object(sources: Iterable[_Source], root: Path, name: str) -> Descripti
     return None
 
 
-def _contradictions(found: MachineText, node: Description | None) -> Iterator[str]:
+def _contradictions(text: MachineText, node: Description | None) -> Iterator[str]:
     """Yields in what a machine differs from its Node."""
     if node is None:
         return
-    machine = found.machine
+    machine = text.machine
     if node.cpu_count is not None and node.cpu_count != machine.num_cores:
         cpus = plural(machine.num_cores, "CPU")
         yield f"contradiction: the source has {cpus}, but the Node's capacity is {node.cpu_count}"
-    if not found.format and node.memory is not None and node.memory != machine.memory_capacity:
+    if not text.format and node.memory is not None and node.memory != machine.memory_capacity:
         amounts = f"{machine.memory_capacity} bytes of memory, but the Node's capacity is"
         yield f"contradiction: the source has {amounts} {node.memory}"
 
