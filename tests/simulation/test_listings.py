@@ -66,6 +66,12 @@ def test_a_complete_list_may_have_an_empty_token() -> None:
     assert len(reading(partial(**{"continue": "", "remainingItemCount": None})).pods) == 1
 
 
+def test_pods_of_an_incomplete_list_arrive_with_a_warning() -> None:
+    found = reading(partial(remainingItemCount=3), options=PodOptions())
+    assert len(found.pods) == 1
+    assert "the list is incomplete: 3 more objects" in found.notes[0]
+
+
 def test_a_pod_without_a_uid_is_named() -> None:
     found = reading(listing([listed_pod("a", CPU, uid=""), listed_pod("b", CPU)]))
     (note,) = found.notes
