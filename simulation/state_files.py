@@ -132,10 +132,17 @@ def entries(contents: Mapping[str, bytes]) -> Iterator[tuple[str, str, dict[str,
                 yield name, uid, containers
 
 
+_SPELLING = {
+    name.casefold(): name
+    for name in ("policyName", "defaultCpuSet", "entries", "podEntries", "machineState")
+}
+
+
 def fields(content: bytes | str) -> dict[str, Any]:
     """Returns the fields of a checkpoint; empty if it is not a JSON object.
 
-    In a file with two parts, these are the fields in ``data``, the part that the kubelet uses.
+    In a file with two parts, these are the fields in ``data``, the part that the kubelet uses. The
+    names of the managers' fields may be in any case, as for Go.
     """
     try:
         found = json.loads(content)
@@ -144,4 +151,7 @@ def fields(content: bytes | str) -> dict[str, Any]:
     if not isinstance(found, dict):
         return {}
     data = found.get("data")
-    return (isinstance(data, str) and fields(data)) or found
+    inner = fields(data) if isinstance(data, str) else {}
+    return inner or {
+        _SPELLING.get(name.casefold(), str(name)): value for name, value in found.items()
+    }

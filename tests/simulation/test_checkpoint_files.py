@@ -147,6 +147,7 @@ def test_a_file_that_is_not_a_checkpoint_is_refused(
         (b"\0\0", "w3-cpu_manager_state", "cpu_manager_state"),
         (b"garbage", "cpu_manager_state", "cpu_manager_state"),
         (b'{"PolicyName":"none"}', "cpu_manager_state", "cpu_manager_state"),
+        (b'{"PolicyName":"none","DefaultCPUSet":""}', "worker3.json", "cpu_manager_state"),
         (b"null", "memory_manager_state", "memory_manager_state"),
     ],
 )
