@@ -34,6 +34,13 @@ CPU, MEMORY, DEVICES = (
     "device-plugins/kubelet_internal_checkpoint",
 )
 ALLOCATED = "allocated_pods_state"
+_NAMES = {
+    name.lower(): name
+    for name in (
+        *("data", "policyName", "defaultCpuSet", "entries", "podEntries"),
+        *("PodDeviceEntries", "RegisteredDevices"),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -67,11 +74,10 @@ class NodeState:
         Empty if there is none, or one that a kubelet that runs can only have ignored.
         """
         with suppress(FileNotFoundError, ValueError):
-            content = json.loads((self.folder / name).read_bytes())
-            if isinstance(content, dict):
-                data = content.get("data", content.get("Data", content))
-                read = json.loads(data) if isinstance(data, str) else data
-                return read if isinstance(read, dict) else {}
+            content = _with_known_names(json.loads((self.folder / name).read_bytes()))
+            # A file of 1.37 with empty data is read as one of an earlier release.
+            data = content.get("data") or content
+            return _with_known_names(json.loads(data) if isinstance(data, str) else data)
         return {}
 
     def has_checkpoint(self, name: str) -> bool:
@@ -165,8 +171,7 @@ class NodeState:
         """
         uid = pod["metadata"]["uid"]
         shared = self.shared()
-        cpus = self.read(CPU).get("entries", {}).get(uid, {})
-        memory = self.read(MEMORY).get("entries", {}).get(uid, {})
+        cpus, memory = ((self.read(one).get("entries") or {}).get(uid, {}) for one in (CPU, MEMORY))
         devices = [one for one in self._devices() if one["PodUID"] == uid]
         found = {}
         for name in pods.names(pod):
@@ -215,6 +220,14 @@ class NodeState:
         whole_memory = (memory.get("podEntries") or {}).get(uid, {}).get("memoryBlocks", ())
         whole = Resources(CPUSet.parse(whole_cpus), frozenset(map(_block, whole_memory)))
         return PodResources(containers, whole)
+
+
+def _with_known_names(value: Any) -> dict[str, Any]:
+    """An object with its fields as a kubelet writes them: it reads them in any case."""
+    if not isinstance(value, dict):
+        return {}
+    fields: dict[str, Any] = value
+    return {_NAMES.get(name.lower(), name): one for name, one in fields.items()}
 
 
 def _devices_on_nodes(entry: dict[str, Any]) -> Iterator[tuple[str, str, int | None]]:

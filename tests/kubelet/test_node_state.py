@@ -80,6 +80,8 @@ def write(folder: Path, name: str, content: Any) -> None:
         {"policyName": "static", "checksum": 1},
         {"data": '{"policyName":"static"}', "checksum": 1},
         {"Data": {"policyName": "static"}, "Checksum": 1},
+        {"DATA": '{"POLICYNAME":"static"}', "checksum": 1},
+        {"policyName": "static", "data": "", "dataChecksum": 0},
     ],
 )
 def test_a_checkpoint_is_read_in_every_format(content: Any, tmp_path: Path) -> None:
