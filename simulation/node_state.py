@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.inputs.documents import value_at
+from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.simulation.pods import DescribedPod
 from numaproof.simulation.requests import nodes_text, size
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from numaproof.reference.node import StartedNode
     from numaproof.simulation.pods import Reading
 
-_SOURCE = "kubernetes.io/config.source"
-_API = "api"
 _STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
@@ -72,8 +71,7 @@ def running_pods(reading: Reading) -> tuple[RunningPod, ...]:
 
 
 def _running(pod: DescribedPod, listing: Mapping[str, Any]) -> RunningPod:
-    source = value_at(listing, ("metadata", "annotations", _SOURCE)) or _API
-    return RunningPod(pod, tuple(_containers(pod, listing)), source != _API)
+    return RunningPod(pod, tuple(_containers(pod, listing)), messages.is_static(listing))
 
 
 def _containers(pod: DescribedPod, listing: Mapping[str, Any]) -> Iterator[str]:

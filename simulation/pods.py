@@ -13,7 +13,7 @@ from numaproof.inputs.documents import LISTING, DocumentError, dotted_path, valu
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.streams import MAX_PROBLEMS, split_documents
-from numaproof.protocol.messages import Pod
+from numaproof.protocol.messages import SOURCE, Pod, is_static
 from numaproof.protocol.releases import RELEASES
 from numaproof.simulation import evaluation_gaps, fields
 from numaproof.simulation.documents import (
@@ -362,7 +362,9 @@ class _Reader:
         is_pod = owner.type_ == "Pod"
         uid = uid_on_node(owner.fields) if self.options.running and is_pod else ""
         _, namespace, own = owner.name.split("/", 2)
-        metadata = {"name": own, "namespace": namespace, "uid": uid or name}
+        metadata: dict[str, Any] = {"name": own, "namespace": namespace, "uid": uid or name}
+        if is_pod and is_static(owner.fields):
+            metadata["annotations"] = {SOURCE: "file"}
         status = owner.fields.get("status") if is_pod else None
         spec = (
             with_allocated_resources(source.spec, status) if self.options.running else source.spec

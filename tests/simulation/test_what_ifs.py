@@ -251,3 +251,15 @@ def test_a_held_device_must_be_declared(node: Question) -> None:
         devices.as_recorded(
             (messages.DeviceResource(NIC, (messages.Device("nic-2", None),)),), recorded
         )
+
+
+@pytest.mark.parametrize(("source", "is_critical"), [("file", True), ("api", False)])
+def test_a_static_pod_makes_room_for_itself(
+    source: str, *, is_critical: bool, tmp_path: Path
+) -> None:
+    full = listed_pod("full", {"cpu": "46", "memory": "1Gi"}, age=1, shared=True)
+    static = listed_pod("static", {"cpu": "2", "memory": "1Gi"}, shared=True)
+    static["metadata"]["annotations"] = {messages.SOURCE: source}
+    read = pods.read([("pods.json", listing((full, static)))])
+    (_, last) = simulate(question(), read.pods, tmp_path).pods
+    assert last.preempted == (("Pod/default/full",) if is_critical else ())
