@@ -480,7 +480,7 @@ class DefectWarning(msgspec.Struct, frozen=True):
     Attributes:
         defects: the defects that contribute.
         part: the part that differs.
-        pod, container: the pod or container pod_names, if any.
+        pod, container: the pod or container concerned, if any.
         kubelet, documented_answer: the two answers; None for a container that only one side has.
         follows: whether the documented rules give the same answer on this node, so that this
             difference is only a consequence of earlier ones.
@@ -551,7 +551,7 @@ def warnings(
     own = _own(question, every, played, folder, pod_names)
     # The first difference cannot follow from an earlier one.
     causes = [one for one in subjects if one.pod is None or one in own or one is subjects[0]]
-    # A simulation can stop after the last pod pod_names.
+    # A simulation can stop after the last pod concerned.
     names = [pod.name for pod in pods]
     to_end = any(one.part == "node" for one in causes)
     last = max((names.index(one.pod) + 1 for one in causes if one.pod), default=0)
