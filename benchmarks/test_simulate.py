@@ -30,18 +30,12 @@ SIZES = ("1", "2", "3", "4", "8", "16", "500m")
 def described_pods(count: int) -> list[DescribedPod]:
     """Returns Guaranteed pods of several sizes in a random order, always the same."""
     chance = random.Random(1)  # noqa: S311 - not for security
-    return [
-        DescribedPod(
-            f"Pod/default/pod-{number}",
-            manifests.manifest(
-                PodSpec(
-                    f"pod-{number}",
-                    {"app": ContainerSpec(limits={"cpu": chance.choice(SIZES), "memory": "1Gi"})},
-                )
-            ),
-        )
-        for number in range(count)
-    ]
+    pods = []
+    for number in range(count):
+        amounts = {"cpu": chance.choice(SIZES), "memory": "1Gi"}
+        spec = PodSpec(f"pod-{number}", {"app": ContainerSpec(requests=amounts, limits=amounts)})
+        pods.append(DescribedPod(f"Pod/default/pod-{number}", manifests.manifest(spec)))
+    return pods
 
 
 def node_question(start: messages.StartArgs) -> Question:

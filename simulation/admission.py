@@ -273,18 +273,31 @@ def admit_pods(
             if kind in refusals:
                 result = msgspec.structs.replace(refusals[kind], pod=described.name)
             else:
+                states = _manager_states(node)
                 explained = described.name in explain_pods
                 result = admit(reference, described, explain_all=explained, names=names)
-                if result.refusal is None:
-                    refusals.clear()
-                else:
+                if result.refusal is not None:
                     refusals[kind] = result
+                elif _manager_states(node) != states:
+                    refusals.clear()
+                else:  # a pod in the shared pool: only the allocatable resources have changed
+                    refusals = {one: why for one, why in refusals.items() if not _is_room(why)}
             if refused and result.refusal and result.refusal.reason != UNSCHEDULABLE:
                 result = refused(before, pod, result)
             if result.preempted:
                 results = [_evict(one, result) for one in results]
             results.append(result)
     return tuple(results)
+
+
+def _manager_states(node: StartedNode) -> tuple[object, ...]:
+    return tuple(manager.state for manager in node.providers)
+
+
+def _is_room(result: PodResult) -> bool:
+    """Whether a pod was refused for a lack of allocatable resources."""
+    cause = result.explanation.cause if result.explanation else None
+    return cause is None or cause.kind == "allocatable"
 
 
 def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[PodResult, ...]:
@@ -527,7 +540,15 @@ def warnings(
     subjects = _independent_differences(defects.differing_subjects(kubelet, documented))
     if not subjects:
         return ()
-    own = _own(question, every, pods, folder)
+    pod_names = {one.pod for one in subjects}
+    refused = {
+        one.pod
+        for one in simulation.pods
+        if one.refusal and one.refusal.reason != preemption.REASON
+    }
+    # A pod that both refuse changes nothing.
+    played = [pod for pod in pods if pod.name in pod_names or pod.name not in refused]
+    own = _own(question, every, played, folder, pod_names)
     # The first difference cannot follow from an earlier one.
     causes = [one for one in subjects if one.pod is None or one in own or one is subjects[0]]
     # A simulation can stop after the last pod concerned.
@@ -589,8 +610,17 @@ def _answer(simulation: Simulation, subject: _Subject) -> Answer | None:
     return (one.refusal or one.containers) if one else None
 
 
-def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) -> set[_Subject]:
-    """Finds answers that differ even if the documented rules start from the kubelet's state."""
+def _own(
+    question: Question,
+    every: frozenset[str],
+    pods: Pods,
+    folder: Path,
+    pod_names: Container[str | None],
+) -> set[_Subject]:
+    """Finds answers that differ even if the documented rules start from the kubelet's state.
+
+    Only those about the pods in `pod_names` count.
+    """
     answering = []
     for name, without in (("kubelet", frozenset[str]()), ("documented", every)):
         (folder / name).mkdir()
@@ -602,6 +632,9 @@ def _own(question: Question, every: frozenset[str], pods: Pods, folder: Path) ->
     kubelet, documented = answering
     own: set[_Subject] = set()
     for pod in pods:
+        if pod.name not in pod_names:
+            admit(kubelet, pod, explain_all=False)
+            continue
         node_of(documented).adopt(node_of(kubelet))
         mine = _answers_about(admit(kubelet, pod, explain_all=True))
         try:

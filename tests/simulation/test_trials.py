@@ -20,7 +20,7 @@ CONFIG = {
     "topologyManagerPolicy": "restricted",
 }
 QUESTION = Question(machines.regular(nodes=2, cores=4), CONFIG, "1.37")
-SIZES = (6, 6, 3, 6, 3, 6, 1, 2, 6, 1, 1, 3, 1)
+SIZES = (6, 6, 3, 6, 3, 6, "500m", 6, 1, 2, 6, "500m", 1, 1, 3, 1, "500m", 3, "500m", 1)
 PODS = pods.read(
     [
         (
@@ -50,6 +50,8 @@ def test_remembered_refusals_are_those_of_the_kubelet(tmp_path: Path) -> None:
             assert one.containers == answer.containers
         else:
             assert one.refusal == answer
+    for kubelet in (reference, plain):
+        kubelet.call("state", messages.NoArgs())  # releases what a refused pod had
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
