@@ -78,10 +78,10 @@ def test_an_interrupt_exits_with_3_and_reports_what_ran(
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("request.op == 'admit'", "no answer to admit within 4 s, not when repeated either"),
+        ("request.op == 'admit'", "no answer to admit within 6 s, not when repeated either"),
         (
             "request.op == 'admit' and not os.path.exists('hung')",
-            "no answer to admit within 4 s (not every time: it is slow or flaky)",
+            "no answer to admit within 6 s (not every time: it is slow or flaky)",
         ),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_time_out_is_repeated(
         answer(request)
         """)
     one = ("--machine", "laptop-4c8t", "--select", "example-guaranteed-integer-is-exclusive")
-    ended = command("check", *one, "--implementation", hanging, "--timeout", "4")
+    ended = command("check", *one, "--implementation", hanging, "--timeout", "6")
     assert ended.code == 1
     (run,) = read_case_runs(Path("numaproof-report/check"))
     assert (run.outcome, run.message) == ("time-out", message)
@@ -116,7 +116,7 @@ def test_only_a_few_time_outs_are_repeated(
     two = ("--select", "example-guaranteed-integer-*", "--select", "example-guaranteed-fraction-*")
     ended = command(
         *("check", "--machine", "laptop-4c8t", *two),
-        *("--implementation", hanging, "--timeout", "4"),
+        *("--implementation", hanging, "--timeout", "6"),
     )
     assert ended.code == 1
     runs = read_case_runs(Path("numaproof-report/check"))

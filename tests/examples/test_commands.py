@@ -31,6 +31,7 @@ from builders.documented_commands import (
     parse,
     steps,
 )
+from numaproof import fakesys
 from numaproof.reference.checkpoints import memory
 from numaproof.reference.deviations.releases import release
 from numaproof.reference.memory.state import MemoryState, MemoryTable, NodeMemory
@@ -138,8 +139,13 @@ OTHER_FILES: dict[str, dict[str, str | None]] = {
     },
 }
 """Files for a command whose page uses their names for others as well; None for one to remove."""
-EXIT_CODES = {"* && cp -dR --parents sys/*": (0, 1)}
-"""The exit codes of commands that may fail: cp reports files in /sys that nobody may read."""
+EXIT_CODES = {
+    # cp reports files in /sys that nobody may read.
+    "* && cp -dR --parents sys/*": (0, 1),
+    # The nodes have no room for all pods.
+    "numaproof simulate --node nodes/ *": (1,),
+}
+"""The exit codes of commands that may fail."""
 
 SECONDS = 600
 """After which a command hangs."""
@@ -184,6 +190,17 @@ def total_memory_differs() -> bytes:
     return memory.dump(state, "Static", release("1.37").memory_files)
 
 
+def write_collected_node(folder: Path, name: str) -> None:
+    """A node with a machine and a configuration, as `kubectl numaproof` collects it."""
+    folder.mkdir(parents=True)
+    parts = f"version: 1\nnode: {name}\nkubernetes: v1.37.1\nparts: [configz.json, tree]\n"
+    (folder / "collected.yaml").write_text(parts, "utf-8")
+    config = '{"kubeletconfig": {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}}'
+    (folder / "configz.json").write_text(config, "utf-8")
+    tree = fakesys.build_tree(fakesys.load_profile("laptop-4c8t"))
+    fakesys.write_directory(tree, folder / "tree")
+
+
 def workspace(folder: Path, page: str = "") -> Path:
     """A checkout with the files that the commands of a page name."""
     there = folder / "numaproof"
@@ -202,6 +219,8 @@ def workspace(folder: Path, page: str = "") -> Path:
     shutil.copy(ROOT / "examples/node/pods.yaml", there)
     shutil.copytree(ROOT / "docs/board", there / "numaproof-report/others")
     (there / "kubelet.yaml").write_text(KUBELET + STATIC)
+    for name in ("w1", "w2"):
+        write_collected_node(there / "nodes" / name, name)
     (there / "memory_manager_state").write_bytes(total_memory_differs())
     if page:
         text = (ROOT / page).read_text("utf-8")
