@@ -75,9 +75,8 @@ class NodeState:
         """
         with suppress(FileNotFoundError, ValueError):
             content = _with_known_names(json.loads((self.folder / name).read_bytes()))
-            # A file of 1.37 with empty data is read as one of an earlier release.
-            data = content.get("data") or content
-            return _with_known_names(json.loads(data) if isinstance(data, str) else data)
+            # Releases before 1.37 ignore data, and 1.37 ignores data that is empty.
+            return _with_known_names(_data(content)) or content
         return {}
 
     def has_checkpoint(self, name: str) -> bool:
@@ -220,6 +219,14 @@ class NodeState:
         whole_memory = (memory.get("podEntries") or {}).get(uid, {}).get("memoryBlocks", ())
         whole = Resources(CPUSet.parse(whole_cpus), frozenset(map(_block, whole_memory)))
         return PodResources(containers, whole)
+
+
+def _data(content: Mapping[str, Any]) -> Any:
+    """The data of a file, unless they are text that isn't JSON."""
+    data = content.get("data")
+    with suppress(ValueError):
+        return json.loads(data) if isinstance(data, str) else data
+    return None
 
 
 def _with_known_names(value: Any) -> dict[str, Any]:

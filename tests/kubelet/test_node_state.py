@@ -82,6 +82,8 @@ def write(folder: Path, name: str, content: Any) -> None:
         {"Data": {"policyName": "static"}, "Checksum": 1},
         {"DATA": '{"POLICYNAME":"static"}', "checksum": 1},
         {"policyName": "static", "data": "", "dataChecksum": 0},
+        {"policyName": "static", "data": "x", "dataChecksum": 0},
+        {"policyName": "static", "data": 7},
     ],
 )
 def test_a_checkpoint_is_read_in_every_format(content: Any, tmp_path: Path) -> None:
