@@ -44,12 +44,12 @@ class PodSpec(Written, frozen=True):
     """A pod: containers by name, in order, or a verbatim `spec`; a file describes `static` pods."""
 
     pod: str
-    static: bool = False
     containers: dict[str, ContainerSpec] = msgspec.field(default_factory=dict)
     init: dict[str, ContainerSpec] = msgspec.field(default_factory=dict)
     resources: dict[str, Quantities] = msgspec.field(default_factory=dict)
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
     status: dict[str, Any] = msgspec.field(default_factory=dict)
+    static: bool = False
 
 
 class DeviceSpec(Written, frozen=True):
