@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 import click
 from click.core import ParameterSource
 
+from numaproof.cli.choice import minor_release
 from numaproof.cli.user_files import UserFile
 
 if TYPE_CHECKING:
@@ -87,10 +88,10 @@ def captured_node_option(
                 node = None
                 if names:
                     node = stack.enter_context(_open(names[0]))
-                    values_by_part = _parts_of(ctx, node, parameters)
+                    parts = _open_parts(ctx, parameters)
+                    values_by_part = _parts_of(node, parts)
                     values |= {parameters[part]: value for part, value in values_by_part.items()}
                     release = values.get(parameters.get("release", ""))
-                    parts = _open_parts(ctx, parameters)
                     for line in _lines(node, parts, values_by_part, release):
                         click.echo(line, err=True)
                 _require(ctx, necessary, values, node, parameters)
@@ -151,14 +152,8 @@ def _open(name: str) -> AbstractContextManager[CapturedNode]:
     return open_node(*_existing(name))
 
 
-def _parts_of(
-    ctx: click.Context, node: CapturedNode, parameters: Mapping[str, str]
-) -> dict[str, Any]:
-    """Returns the values of the parts that the command takes from the node.
-
-    Raises:
-        click.UsageError: a machine was given as well.
-    """
+def _parts_of(node: CapturedNode, parts: Sequence[str]) -> dict[str, Any]:
+    """Returns the values of the parts that the command takes from the node."""
     offers: dict[str, Any] = {
         "machine": node.machine if node.has_machine else None,
         "config": tuple(map(user_file, node.configuration)),
@@ -166,20 +161,24 @@ def _parts_of(
         "pods": node.pods and (user_file(node.pods),),
         "release": node_release(node),
     }
-    parts = _open_parts(ctx, parameters)
-    if "machine" not in parts:
-        hint = _parameter(ctx, parameters["machine"]).get_error_hint(ctx)
-        raise click.UsageError(f"{hint} and '--node' exclude each other; remove one")
     return {part: offers[part] for part in parts if offers[part]}
 
 
 def _open_parts(ctx: click.Context, parameters: Mapping[str, str]) -> list[str]:
-    """Returns the parts that no other option gives."""
-    return [
+    """Returns the parts that no other option gives.
+
+    Raises:
+        click.UsageError: another option gives the machine.
+    """
+    parts = [
         part
         for part, name in parameters.items()
         if ctx.get_parameter_source(name) != ParameterSource.COMMANDLINE
     ]
+    if "machine" not in parts:
+        hint = _parameter(ctx, parameters["machine"]).get_error_hint(ctx)
+        raise click.UsageError(f"{hint} and '--node' exclude each other; remove one")
+    return parts
 
 
 def user_file(source: SourceFile) -> UserFile:
@@ -191,7 +190,7 @@ def node_release(node: CapturedNode) -> str | None:
     """Returns the supported release of the node's kubelet, if there is one."""
     from numaproof.protocol.releases import RELEASES
 
-    release = ".".join(node.kubernetes.removeprefix("v").split(".")[:2])
+    release = minor_release(node.kubernetes)
     return release if release in RELEASES else None
 
 

@@ -27,8 +27,13 @@ class ReleaseChoice(Choice):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Returns the release, without the parts of the version that follow."""
-        found = _VERSION.fullmatch(str(value))
-        return super().convert(found[1] if found else value, param, ctx)
+        return super().convert(minor_release(str(value)) or value, param, ctx)
+
+
+def minor_release(version: str) -> str | None:
+    """Returns the minor release of a version such as v1.33.2; None if it is malformed."""
+    found = _VERSION.fullmatch(version)
+    return found[1] if found else None
 
 
 _VERSION = re.compile(r"v?(\d+\.\d+)(?:\.\d+(?:[-+.].*)?)?")

@@ -70,7 +70,7 @@ def commands(kubectl: Kubectl, request: Request) -> Iterator[str]:
 
 
 class NothingCollectedError(Exception):
-    """There is no such node, or no cluster, or nothing that the user may read."""
+    """The node or the cluster does not exist, or the user may not read anything."""
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ def known_flags(command_line: Iterable[str]) -> tuple[tuple[str, ...], frozenset
         name, equals, value = argument.lstrip("-").partition("=")
         name = name.replace("_", "-")
         if not argument.startswith("-") or name not in names:
-            others.add(f"--{name}" if argument.startswith("--") else "arguments that are no flags")
+            others.add(f"--{name}" if argument.startswith("--") else "positional arguments")
             continue
         if not equals:
             value = "true" if name in flags.SWITCHES else next(arguments, "")

@@ -26,7 +26,7 @@ class BoundPod:
         store: the API server's objects. Those of static pods are mirror pods, which the kubelet
             makes and removes.
         static_pods: the folder of the files that describe static pods.
-        manifest: the pod as it was bound, or with the resources that it got later.
+        manifest: the pod, with its current resources.
         refusal: why the kubelet rejected it; None if it did not.
         affinity: by container, the hint that the Topology Manager chose.
         is_admitted: whether the kubelet has admitted it.

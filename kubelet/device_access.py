@@ -1,6 +1,6 @@
-"""How a container gets to its devices: what plugins answer, and the runtime must be told.
+"""What plugins request for each device, and what a container's configuration must include.
 
-For each device, a plugin asks for everything that it can ask for. All of it is named after the
+For each device, a plugin requests everything that the interface offers, under the name of the
 device's file.
 """
 
@@ -36,7 +36,7 @@ def response(files: Iterable[str]) -> Message:
 
 
 def by_kind(config: Message) -> Iterator[tuple[str, set[str]]]:
-    """By kind: the device files after which something in a container's configuration is named."""
+    """Yields each kind of entry in a container's configuration, and the device files it names."""
     yield "device files", {one["host_path"] for one in config.get("devices", [])}
     yield "mounts", _of_devices(one["host_path"] for one in config.get("mounts", []))
     yield "environment variables", _of_devices(one["key"] for one in config.get("envs", []))

@@ -141,7 +141,7 @@ class DevicePlugin:
         return chosen + ranked[: max(0, request.get("allocation_size", 0) - len(chosen))]
 
     def allocate(self, request: Message) -> Message:
-        """How containers get to the allocated devices, which the runtime must be told.
+        """Requests access to the allocated devices, which the kubelet must pass on to the runtime.
 
         Raises:
             CallError: the plugin fails to allocate.

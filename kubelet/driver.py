@@ -181,7 +181,7 @@ class Driver:
         running = None if args.running is None else frozenset(args.running)
         if running is not None:
             await self._run_apps(running)
-        # A service manager restarts a kubelet with SIGTERM; a machine that loses power asks nobody.
+        # Service managers restart a kubelet with SIGTERM; SIGKILL stands in for a reboot.
         await self._stop_kubelet(signal.SIGKILL if running is None else signal.SIGTERM)
         self._state = NodeState(Path(args.state_dir))
         if running is not None:
@@ -204,9 +204,9 @@ class Driver:
             await self._until(self._is_ready, "become ready")
             for report in args.devices:
                 await self._report(report)
+            owners = self._state.cpu_owners()
             for pod in filter(messages.is_static, new):
                 await self._decided(self._bind(pod))
-            owners = self._state.cpu_owners()
             held.set()
             for bound in list(self._pods.values()):
                 await self._decided(bound)
@@ -225,7 +225,8 @@ class Driver:
 
     def _before_last_of(self, uids: set[str]) -> set[str]:
         """The pods that the kubelet admitted before the last of these."""
-        order = list(self._pods)
+        # Static pods come first; the others are in the order of their creation.
+        order = sorted(self._pods, key=lambda uid: not self._pods[uid].is_static)
         last = max((order.index(uid) for uid in uids if uid in self._pods), default=0)
         return {*order[:last]}
 
@@ -560,7 +561,7 @@ class Driver:
         await self._until(
             lambda: uid in self._runtime.stopping or not pod.current(), f"stopped pod {uid}"
         )
-        # All kubelets forget a static pod as soon as its file is gone.
+        # A kubelet forgets a static pod as soon as its file is gone (seen in 1.30 and 1.37).
         if not before or uid not in self._runtime.stopping or pod.is_static:
             return set()
         await self._probe()
@@ -628,10 +629,14 @@ class Driver:
 
     async def _report(self, report: messages.DeviceResource) -> None:
         """Lets a plugin report, and waits until the kubelet knows."""
-        event = self._plugins.event(report, self._state), report.resource
+        leaves = self._plugins.leaves(report, self._state)
+        event = (
+            log_events.PLUGIN_LEFT if leaves else log_events.DEVICES_PROCESSED,
+            report.resource,
+        )
         before = self._events.device_updates[event]
         self._has_devices = True
-        await self._plugins.report(report, self._state)
+        await self._plugins.report(report, self._state, leaves=leaves)
         await self._until(
             lambda: self._events.device_updates[event] > before, f"the devices of {report.resource}"
         )
@@ -735,7 +740,7 @@ class Driver:
         containers = {uid: self._containers(uid) for uid in self._pods}
         for source, problems in (
             ("podresources", await self._answer_of(self._pod_resources())),
-            ("the runtime", self._wrongly_told(containers)),
+            ("the runtime", self._runtime_problems(containers)),
         ):
             if problems:
                 message = f"{source} disagrees with the checkpoint files"
@@ -744,8 +749,8 @@ class Driver:
         told = await self._metrics() if "metrics" in self._tell else None
         return messages.State(shared, containers, files, told)
 
-    def _wrongly_told(self, containers: dict[str, messages.Containers]) -> list[str]:
-        """Where the runtime or a plugin was told otherwise than the checkpoint files say."""
+    def _runtime_problems(self, containers: dict[str, messages.Containers]) -> list[str]:
+        """How the requests to the runtime and the plugins differ from the checkpoint files."""
         prepared_files = self._plugins.prepared_files()
         return [*runtime_check.disagreements(self._runtime.existing(), containers, prepared_files)]
 

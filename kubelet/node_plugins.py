@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from numaproof.kubelet.device_plugins import DevicePlugin
-from numaproof.kubelet.log_events import DEVICES_PROCESSED, PLUGIN_LEFT
 
 if TYPE_CHECKING:
     from numaproof.kubelet.node_state import NodeState
@@ -25,17 +24,12 @@ class NodePlugins:
     _left: set[str] = field(default_factory=set)
     _count: int = 0
 
-    def event(self, report: DeviceResource, state: NodeState) -> str:
-        """What the kubelet logs once it knows about a report."""
-        return PLUGIN_LEFT if self._leaves(report, state) else DEVICES_PROCESSED
-
-    async def report(self, report: DeviceResource, state: NodeState) -> None:
-        """Lets the plugin of a resource report its devices."""
+    async def report(self, report: DeviceResource, state: NodeState, *, leaves: bool) -> None:
+        """Reports the devices of a resource, or stops its plugin if it `leaves`."""
         name = report.resource
         if name not in self._plugins or name in self._left:
             await self._start(report, state)
             return
-        leaves = self._leaves(report, state)
         self._plugins[name].update(report)
         if leaves:
             self._left.add(name)
@@ -55,7 +49,8 @@ class NodePlugins:
         """The files of the devices that the plugins were asked to prepare."""
         return frozenset(file for one in self._plugins.values() for file in one.prepared_files)
 
-    def _leaves(self, report: DeviceResource, state: NodeState) -> bool:
+    def leaves(self, report: DeviceResource, state: NodeState) -> bool:
+        """Whether a plugin may leave instead of reporting."""
         name = report.resource
         return (
             name in self._plugins and self._plugins[name].leaves(report) and not state.holds(name)

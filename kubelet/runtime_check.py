@@ -1,4 +1,4 @@
-"""Compares what the runtime was told about containers with what they have."""
+"""Compares the configuration of the runtime's containers with their allocations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def disagreements(
     pods: Mapping[str, messages.Containers],
     prepared_files: AbstractSet[str] = frozenset(),
 ) -> Iterator[str]:
-    """Where the runtime was told otherwise, as sentences.
+    """Yields how the runtime's containers differ from their allocations, as sentences.
 
     A container must be created with its CPUs, so that it never runs elsewhere until the next pass
     of the reconcile loop. Containers in the shared pool follow it at the next pass only, so it only

@@ -28,7 +28,10 @@ share a core, and `sharing` is which CPUs share a cache.
 
 
 class DescriptionError(ValueError):
-    """A text describes no machine, or contradicts itself; `fix` says what to do, `line` where."""
+    """A text does not describe a machine, or contradicts itself.
+
+    `fix` says what to do, and `line` where.
+    """
 
     def __init__(self, message: str, fix: str = "", line: int = 0) -> None:
         super().__init__(message)

@@ -113,5 +113,5 @@ def test_only_flags_of_kubelets_are_kept_and_values_only_where_they_matter() -> 
             "--cpu-cfs-quota=true",
             "--config=/etc/kubelet.yaml",
         ),
-        {"--token", "arguments that are no flags"},
+        {"--token", "positional arguments"},
     )
