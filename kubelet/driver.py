@@ -95,6 +95,7 @@ class Driver:
         self._earlier_uids: set[str] = set()
         self._tell: tuple[str, ...] = ()
         self._level_rules: type[PodRules] | None = None
+        self._has_whole_pods = False
         self._allocatable: tuple[CPUSet, tuple[messages.MemoryBlock, ...]] = CPUSet(), ()
         self._check_node = False
 
@@ -194,6 +195,8 @@ class Driver:
         self._earlier_probes = self._probes
         self._scope = str(args.config.get("topologyManagerScope") or "container")
         self._level_rules = pods.level_rules(args.config, args.flags, self._version)
+        gates = pods.enabled_gates(args.config, args.flags, self._version)
+        self._has_whole_pods = gates.get("PodLevelResourceManagers", False)
         new = [pod for pod in args.pods if pod["metadata"]["uid"] not in self._pods]
         for pod in new:
             if not messages.is_static(pod):
@@ -768,7 +771,9 @@ class Driver:
     async def _pod_resources(self) -> list[str]:
         """Where podresources disagrees with the checkpoint files."""
         expected = {
-            pods.place(one.manifest): self._state.pod_resources(one.manifest, self._release)
+            pods.place(one.manifest): self._state.pod_resources(
+                one.manifest, self._release, has_whole=self._has_whole_pods
+            )
             for one in self._pods.values()
         }
         cpus, memory = self._allocatable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numaproof.kubelet.api_server import Object
 
 _WHOLE_PODS_SINCE = (1, 37)
-"""Since this release, podresources reports what pods hold as a whole."""
+"""Since this release, podresources reports what a pod's containers share as the pod's."""
 
 _NO_NODE = "-1"
 """In the Device Manager's checkpoint: the node of devices that are close to none."""
@@ -185,19 +185,20 @@ class NodeState:
             )
         return found
 
-    def pod_resources(self, pod: Object, release: tuple[int, int]) -> PodResources:
+    def pod_resources(
+        self, pod: Object, release: tuple[int, int], *, has_whole: bool
+    ) -> PodResources:
         """What podresources must report about a pod.
 
-        Since 1.37, it reports what a pod holds as a whole, and no longer reports the containers'
-        shares of that.
+        Since 1.37, it no longer reports the containers' shares of what a pod holds as a whole. With
+        PodLevelResourceManagers, it reports what the pod holds: `has_whole`.
         """
         uid = pod["metadata"]["uid"]
         cpus, memory = self.read(CPU), self.read(MEMORY)
         own_cpus = (cpus.get("entries") or {}).get(uid, {})
         own_memory = (memory.get("entries") or {}).get(uid, {})
         devices = [one for one in self._devices() if one["PodUID"] == uid]
-        has_whole = release >= _WHOLE_PODS_SINCE
-        may_share = has_whole and bool(pod["spec"].get("resources"))
+        may_share = release >= _WHOLE_PODS_SINCE and bool(pod["spec"].get("resources"))
         containers = {}
         for one in pods.serves(pod):
             name = one["name"]
@@ -213,7 +214,7 @@ class NodeState:
                     for device in _devices_on_nodes(entry)
                 ),
             )
-        if not has_whole:
+        if not has_whole or release < _WHOLE_PODS_SINCE:
             return PodResources(containers)
         whole_cpus = (cpus.get("podEntries") or {}).get(uid, {}).get("cpuSet", "")
         whole_memory = (memory.get("podEntries") or {}).get(uid, {}).get("memoryBlocks", ())

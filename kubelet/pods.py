@@ -15,7 +15,7 @@ from numaproof.reference.pods.manifest import SYSTEM_PRIORITIES, read_container
 from numaproof.reference.pods.pod_level import PodRules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from fractions import Fraction
 
     from numaproof.protocol.messages import KubeletConfiguration, Pod
@@ -59,13 +59,21 @@ def level_rules(
 
     None if it fills in nothing, or if the feature gates are invalid.
     """
-    known = release(version)
-    try:
-        gates = known.enabled_gates(in_force(config, flags, version))
-    except (GateError, AttributeError):
+    gates = enabled_gates(config, flags, version)
+    if not gates:
         return None
-    level = known.under(gates).pod_level_under(gates)
-    return None if level in _WITHOUT_DEFAULTS else known.under(gates).rule(PodRules)
+    known = release(version).under(gates)
+    return None if known.pod_level_under(gates) in _WITHOUT_DEFAULTS else known.rule(PodRules)
+
+
+def enabled_gates(
+    config: KubeletConfiguration, flags: tuple[str, ...], version: str
+) -> Mapping[str, bool]:
+    """The kubelet's feature gates; empty if they are invalid."""
+    try:
+        return release(version).enabled_gates(in_force(config, flags, version))
+    except (GateError, AttributeError):
+        return {}
 
 
 def bind(pod: Pod, number: int, rules: type[PodRules] | None = None) -> dict[str, Any]:

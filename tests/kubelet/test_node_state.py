@@ -189,9 +189,11 @@ WHOLE = {
 MEMORY_OF = {"numaAffinity": [0], "type": "memory", "size": 4096}
 
 
-@pytest.mark.parametrize("release", [(1, 36), (1, 37)])
+@pytest.mark.parametrize(
+    ("release", "has_whole"), [((1, 36), True), ((1, 37), False), ((1, 37), True)]
+)
 def test_podresources_must_report_shares_until_1_37(
-    release: tuple[int, int], tmp_path: Path
+    release: tuple[int, int], *, has_whole: bool, tmp_path: Path
 ) -> None:
     names = ("load", "side", "app", "log")
     cpus = {
@@ -207,7 +209,7 @@ def test_podresources_must_report_shares_until_1_37(
     devices = {"PodDeviceEntries": [entry("uid-a", "log", NIC, **{"0": ["a"], "-1": ["b"]})]}
     write(tmp_path, node_state.DEVICES, {"Data": devices, "Checksum": 1})
     bound = pods.bind({"metadata": {"name": "a", "uid": "uid-a"}, "spec": WHOLE}, 0)
-    found = NodeState(tmp_path).pod_resources(bound, release)
+    found = NodeState(tmp_path).pod_resources(bound, release, has_whole=has_whole)
     own, blocks = CPUSet.parse("1-2"), frozenset({MemoryBlock(NUMASet([0]), "memory", 4096)})
     nics = frozenset({(NIC, "a", 0), (NIC, "b", None)})
     if release == (1, 36):
@@ -225,7 +227,7 @@ def test_podresources_must_report_shares_until_1_37(
                 "app": Resources(memory=blocks),
                 "log": Resources(devices=nics),
             },
-            Resources(CPUSet.parse("1-3"), blocks),
+            Resources(CPUSet.parse("1-3"), blocks) if has_whole else Resources(),
         )
 
 
