@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from numaproof import fakesys
     from numaproof.protocol.machine import HugePages, MachineInfo
     from numaproof.reports.json_output import ProfileRow
+    from numaproof.reports.layout import CacheGroup
 
 
 _MIB = 1 << 20
 
 
-def show_machine(machine: MachineInfo) -> None:
-    """Prints totals, a table of NUMA nodes and a drawing of the machine."""
+def show_machine(machine: MachineInfo, caches: Sequence[CacheGroup] = ()) -> None:
+    """Prints totals, a table of NUMA nodes and a drawing of the machine with these caches."""
     from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
     from numaproof.reports.drawing_text import drawn_text
 
@@ -49,7 +50,7 @@ def show_machine(machine: MachineInfo) -> None:
         f"{machine.memory_capacity // _MIB} MiB of memory\n"
     )
     live = terminal_width()
-    drawing = drawn_text(machine, width=live or PLAIN_WIDTH)
+    drawing = drawn_text(machine, caches=caches, width=live or PLAIN_WIDTH)
     nodes = _nodes_table(machine)
     show([nodes, drawing] if live else ["", nodes, "", "", drawing], fold=True)
 
@@ -132,20 +133,45 @@ def list_profiles(*, as_json: bool) -> None:
 @profile.command("show")
 @click.argument("name", metavar="NAME|FILE|TREE", shell_complete=MACHINE["shell_complete"])
 @assume_option
-def show_profile(name: str, assume: tuple[tuple[str, int], ...]) -> None:
+@click.option("--l2", is_flag=True, help="Also show which cores share a level 2 cache.")
+@click.option(
+    "--out", type=OUTPUT_FILE, metavar="FILE.svg", help="Also write the drawing to a file."
+)
+def show_profile(
+    name: str, assume: tuple[tuple[str, int], ...], out: Path | None, *, l2: bool
+) -> None:
     """Draw a bundled machine, or the one that a profile file, a tree or a description shows.
 
     \b
     Examples:
-      numaproof profile show dgx-spark-gb10
+      numaproof profile show dgx-spark-gb10 --out gb10.svg
+      numaproof profile show core-i7-1370p --l2
       numaproof profile show lscpu.txt --assume memory=64Gi
     """
+    if out is not None and out.suffix != ".svg":
+        raise click.BadParameter(f"{out}: expected a name ending with .svg", param_hint="--out")
     found = read_machine(name, NEWEST, assume)
+    if l2 and found.format:
+        raise click.UsageError(f"--l2: {found.format} doesn't show level 2 caches; use a tree")
+    caches = _l2_caches(name) if l2 else ()
     if found.title:
         click.echo(found.title)
     for line in found.lines:
         click.echo(line, err=True)
-    show_machine(found.machine)
+    show_machine(found.machine, caches)
+    if out is not None:
+        from numaproof.reports.drawing_svg import draw_svg, drawing_file
+        from numaproof.workdir.output_files import write_file
+
+        drawing = draw_svg(found.machine, caches=caches, title=found.title or Path(name).name)
+        write_file(out, drawing_file(drawing))
+        click.echo(f"\nwrote {out}")
+
+
+def _l2_caches(name: str) -> Sequence[CacheGroup]:
+    from numaproof.cli.l2_caches import l2_caches
+
+    return l2_caches(name)
 
 
 @profile.command("tree")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numaproof.cli.captured_nodes import NodeFile
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation.admission import Question
+    from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.fleet import FleetSimulation
     from numaproof.simulation.what_ifs import NodeSimulation
 
@@ -242,7 +243,7 @@ def simulate(
             results = comparison.compare(tried, asked.pods, folder / "variants")
             found = replace(found, comparison=results)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
-    found = replace(found, notes=notes)
+    found = replace(found, notes=notes, errors=_errors(found, question))
     report = answer(found, question, machine, wishes.explain_pods)
     if out is not None:
         write_file(out, visible(WRITERS[out.suffix](report)))
@@ -250,6 +251,19 @@ def simulate(
         write_file(nrt, _topology_object(found, question, node_name or Path(machine).name))
     _show(found, report, [out, nrt], as_json=as_json)
     return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
+
+
+def _errors(simulation: NodeSimulation, question: Question) -> tuple[ConfigurationFinding, ...]:
+    """Returns why the kubelet doesn't start, if the configuration is the reason."""
+    from numaproof.cli.simulate_view import is_refused_state
+    from numaproof.protocol.messages import StartRefused
+    from numaproof.simulation import configuration_check
+
+    start = simulation.start
+    if not isinstance(start, StartRefused) or is_refused_state(start, question):
+        return ()
+    found = configuration_check.judge(question).findings
+    return tuple(one for one in found if one.severity == "error")
 
 
 def _check_output(out: Path | None) -> None:

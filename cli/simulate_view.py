@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from numaproof.cli.comparison_view import comparison_grid, difference_sections
 from numaproof.cli.node_view import node_sections, room_lines, state_sections
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
+from numaproof.inputs.documents import dotted_path
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         PodResult,
         Question,
     )
+    from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.defects import DefectNote, NamedDefect
     from numaproof.simulation.what_ifs import NodeSimulation
 
@@ -165,7 +167,6 @@ _MARKS: dict[explaining.Preference, answers.Mark] = {
     "impossible": "bad",
 }
 _MAX_DEVICES = 4
-_CONFIG_CHECK = "run `numaproof config check` to see all errors and how to fix them"
 
 
 _MAX_WARNINGS = 5
@@ -192,7 +193,9 @@ def answer(
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
-        return _with_comparison(_refused_start(start, question, setting, shaped), simulation)
+        report = _refused_start(start, question, setting, simulation.errors)
+        report = replace(report, shaped_answers=shaped, inputs=simulation.notes)
+        return _with_comparison(report, simulation)
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
@@ -229,6 +232,7 @@ def answer(
         setting=tuple(setting),
         shaped_answers=shaped,
         limits=tuple(_limits(simulation)),
+        inputs=simulation.notes,
         what_ifs=tuple(_what_ifs(simulation, question)),
     )
 
@@ -275,18 +279,29 @@ def _refused_start(
     start: messages.StartRefused,
     question: Question,
     setting: Sequence[tuple[str, str]],
-    warnings: tuple[answers.ShapedAnswer, ...],
+    errors: Sequence[ConfigurationFinding],
 ) -> answers.AnswerReport:
-    subject, advice = "KubeletConfiguration", _CONFIG_CHECK
-    if question.state and start.message.startswith(f"start {start.stage} manager error"):
+    subject, advice = "KubeletConfiguration", _NO_ADVICE
+    if is_refused_state(start, question):
+        assert question.state is not None
         subject = f"{question.state.folder}/{BY_STAGE[start.stage]}"
-        advice = "run `numaproof state check` to see what is wrong with the file"
+        advice = ("run `numaproof state check` to see what is wrong with the file",)
     said = f"{start.stage}: {start.message}"
-    story = answers.Story(subject, False, said, "no pod can run", (), (advice,))
+    fixes = tuple(": ".join(filter(None, (dotted_path(one.path), one.fix))) for one in errors)
+    story = answers.Story(subject, False, said, "no pod can run", (), advice, fixes=fixes)
     title = "The kubelet does not start"
     return answers.AnswerReport(
-        title, False, tuple(setting), (), (story,), question.machine, shaped_answers=warnings
+        title, False, tuple(setting), (), (story,), question.machine, is_drawn=False
     )
+
+
+_NO_ADVICE: tuple[str, ...] = ()
+
+
+def is_refused_state(start: messages.StartRefused, question: Question) -> bool:
+    """Whether the kubelet doesn't start because of a file of the node's state."""
+    prefix = f"start {start.stage} manager error"
+    return question.state is not None and start.message.startswith(prefix)
 
 
 class Stage(NamedTuple):

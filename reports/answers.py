@@ -7,6 +7,7 @@ by hash. Jinja escapes every value, and hidden characters are made visible.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from rich import box
@@ -16,9 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
-from numaproof.reports.drawing_svg import draw_svg
+from numaproof.reports.drawing_svg import WIDEST, draw_svg, drawing_file
 from numaproof.reports.drawing_text import drawn_text
-from numaproof.reports.layout import NOTHING, Stock
+from numaproof.reports.layout import NOTHING, Stock, numbering
 from numaproof.reports.pages import environment, package_file
 from numaproof.reports.untrusted_text import visible, whole_line
 
@@ -87,7 +88,7 @@ class Story:
     """Explains why one pod or several identical pods were refused or admitted.
 
     `message` is the kubelet's message, `summary` is numaproof's. `room` is about the pods that
-    would have to go.
+    would have to go. `fixes` are changes that are needed, `advice` is what may help.
     """
 
     pod: str
@@ -97,6 +98,7 @@ class Story:
     steps: tuple[StoryStep, ...]
     advice: tuple[str, ...]
     room: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ class AnswerReport:
     `remarks` are about the table of containers, `limits` about what the answer leaves out.
     `sections` are about the node; `what_ifs` are the answers after further steps. `grids` replace
     the table of containers if there are too many. The text has no drawing if `is_drawn` is false.
+    `inputs` describes what was read.
     """
 
     title: str
@@ -190,6 +193,7 @@ class AnswerReport:
     what_ifs: tuple[AnswerReport, ...] = ()
     grids: tuple[Grid, ...] = ()
     is_drawn: bool = True
+    inputs: tuple[str, ...] = ()
 
 
 def mark_of(answer: AnswerReport) -> Mark:
@@ -211,19 +215,37 @@ def visible_columns(rows: tuple[ContainerRow, ...]) -> list[str]:
 _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 
 
+def _numbers(answer: AnswerReport) -> Mapping[str, int]:
+    """Numbers the containers of an answer and of its what-ifs."""
+    return numbering(one.owners for one in (answer, *answer.what_ifs))
+
+
 def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
-    """Yields the answer: a heading, the table, a drawing `width` columns wide, and explanations."""
+    """Yields the answer: a heading, a drawing `width` columns wide, the table, and explanations."""
+    numbers = _numbers(answer)
+    for one in (answer, *answer.what_ifs):
+        yield from _parts(one, width, numbers)
+
+
+def _parts(
+    answer: AnswerReport, width: int, numbers: Mapping[str, int]
+) -> Iterator[RenderableType]:
     head = heading(mark_of(answer), answer.title)
     setting = " · ".join(f"{name} {value}" for name, value in answer.setting)
     yield Group(head, Text(setting, "dim")) if setting else head
+    if answer.is_drawn:
+        yield drawn_text(
+            answer.machine,
+            answer.owners,
+            answer.shared,
+            stock=answer.stock,
+            numbers=numbers,
+            width=width,
+        )
     if answer.rows:
         yield _table(answer.rows)
     yield from map(grid_text, answer.grids)
     yield from map(_remark, answer.remarks)
-    if answer.is_drawn:
-        yield drawn_text(
-            answer.machine, answer.owners, answer.shared, stock=answer.stock, width=width
-        )
     for section in answer.sections:
         yield text_of(section)
     for story in answer.stories:
@@ -231,8 +253,6 @@ def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
     for shaped in answer.shaped_answers:
         yield _block("fair", shaped.subject, _shaped_answer_lines(shaped))
     yield from map(_remark, answer.limits)
-    for what_if in answer.what_ifs:
-        yield from parts(what_if, width)
 
 
 def _remark(remark: Remark) -> Group:
@@ -288,7 +308,8 @@ def _block(mark: Mark, name: str, parts: Iterable[RenderableType]) -> Group:
 def _story(story: Story) -> Iterator[RenderableType]:
     if story.message:
         yield Text(visible(story.message), "italic")
-    yield Text(story.summary, "bold")
+    yield Text(story.summary, "" if story.fixes else "bold")
+    yield from (Text(f"Fix: {fix}", "bold") for fix in story.fixes)
     if story.steps:
         yield _steps(story.steps)
     yield from map(_section_line, story.room)
@@ -327,6 +348,12 @@ def _steps(steps: tuple[StoryStep, ...]) -> Table:
 
 # As a page
 
+_NARROW = 340
+"""Maximum width of a drawing on a narrow screen, in CSS pixels."""
+
+_LONGEST_LIST = 20
+"""Maximum number of rows or lines that a page shows without a click."""
+
 _WORDS: Mapping[Mark, str] = {"good": "preferred", "fair": "possible", "bad": "impossible"}
 
 
@@ -341,20 +368,32 @@ def html(answer: AnswerReport) -> str:
         words=_WORDS,
         heads=HEADS,
         shown_in=lambda report: visible_columns(report.rows),
-        drawing_of=_drawing,
+        drawing_of=partial(_drawing, numbers=_numbers(answer)),
+        narrow=_NARROW,
+        longest=_LONGEST_LIST,
     )
 
 
 def svg(answer: AnswerReport) -> str:
-    """Renders only the drawing, as an SVG file."""
-    drawing = str(_drawing(answer)).replace("<svg ", '<svg color="#1b2129" ', 1)
-    ground = '</title><rect width="100%" height="100%" fill="#fff"/>'
-    drawing = drawing.replace("</title>", ground, 1)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{drawing}\n'
+    """Renders only the drawing of the node in the end, as an SVG file."""
+    last = (answer, *answer.what_ifs)[-1]
+    setting = dict(answer.setting)
+    title = " · ".join(filter(None, (setting.get("machine"), last.title)))
+    return drawing_file(_drawing(last, numbers=_numbers(answer), title=title))
 
 
-def _drawing(answer: AnswerReport) -> Markup:
-    return draw_svg(answer.machine, answer.owners, answer.shared, stock=answer.stock)
+def _drawing(
+    answer: AnswerReport, *, numbers: Mapping[str, int], title: str = "", widest: int = WIDEST
+) -> Markup:
+    return draw_svg(
+        answer.machine,
+        answer.owners,
+        answer.shared,
+        stock=answer.stock,
+        numbers=numbers,
+        title=title,
+        widest=widest,
+    )
 
 
 WRITERS: Mapping[str, Callable[[AnswerReport], str]] = {".html": html, ".svg": svg}

@@ -13,7 +13,7 @@ from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.layout import NOTHING, Stock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import MachineInfo
@@ -27,6 +27,7 @@ def draw_text(  # noqa: PLR0913  # most are keyword-only
     shared: str = "",
     *,
     stock: Stock = NOTHING,
+    numbers: Mapping[str, int] | None = None,
     width: int = 80,
     color: bool = False,
 ) -> str:
@@ -37,8 +38,9 @@ def draw_text(  # noqa: PLR0913  # most are keyword-only
         owners: as in `draw_svg`.
         shared: as in `draw_svg`.
         stock: as in `draw_svg`.
+        numbers: as in `draw_svg`.
         width: maximum width in columns; a core with many threads may be wider.
         color: whether to add rich's markup.
     """
-    drawn = drawn_text(machine, owners, shared, stock=stock, width=width)
+    drawn = drawn_text(machine, owners, shared, stock=stock, numbers=numbers, width=width)
     return drawn.markup if color else drawn.plain

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 WIDEST = 1040
 """Maximum width of a drawing, in CSS pixels."""
 
+_NARROWEST = 400
+"""Minimum width of sockets that are drawn side by side, in CSS pixels."""
+
+_MARGIN, _TITLE = 16, 44
+"""Margin of a drawing with a title, and height of the title, in CSS pixels."""
+
 _HEIGHT = 18
 """Height of a swatch, in CSS pixels."""
 
@@ -39,6 +45,10 @@ _COLOURS = (
     *("#56b4e9", "#f0a531", "#5fc9a4", "#f0e442"),
     *("#d68fb8", "#e58a66", "#9fb2ff", "#c3bb96"),
 )
+_BARS = ((), (_HEIGHT - 4,), (0,), (0, _HEIGHT - 4))
+"""Where the swatches of containers have bars, to distinguish those of equal colour."""
+
+_EMPHASIS = 'fill="#14181d" fill-opacity=".6"'
 _SHARED, _DARK = "#e4e7eb", ' fill="#14181d"'
 
 _LOOKS: Mapping[layout.Kind, str] = {
@@ -56,12 +66,16 @@ _MEMORY = {
 _OPACITIES = {"socket": ".07", "node": ".05"}
 
 
-def draw_svg(
+def draw_svg(  # noqa: PLR0913  # most are keyword-only
     machine: MachineInfo,
     owners: Iterable[Owner] = (),
     shared: str = "",
     *,
     stock: layout.Stock = layout.NOTHING,
+    numbers: Mapping[str, int] | None = None,
+    caches: Sequence[layout.CacheGroup] = (),
+    title: str = "",
+    widest: int = WIDEST,
 ) -> Markup:
     """Draws a machine as an ``<svg>`` element, for a page or a file.
 
@@ -73,24 +87,49 @@ def draw_svg(
             offline CPUs; all other names are containers.
         shared: the CPUs of the shared pool, in the Linux list format.
         stock: memory and devices; an owner may have devices but no CPUs.
+        numbers: the number of each container, from `layout.numbering`, for a series of drawings.
+        caches: caches that divide the cores of a group further.
+        title: a line above the drawing. With it, the drawing has a margin and states its totals.
+        widest: maximum width in CSS pixels; a single core or label may be wider.
     """
-    held = layout.ownership(layout.cpus_of(machine), owners, shared)
-    whole = layout.arrange(machine, held.elsewhere)
+    held = layout.ownership(layout.cpus_of(machine), owners, shared, numbers)
+    whole = layout.arrange(machine, held.elsewhere, stock, caches)
     longest = len(str(max(held.holders, default=0)))
-    drawing = _Drawing(10 + 7 * longest + (8 if held.legend else 0), stock, held)
-    box, other = drawing.group(whole, WIDEST), drawing.shelf(layout.without_node(stock))
+    letters = max((len(holder.symbol) for holder, _ in held.legend), default=0)
+    drawing = _Drawing(10 + 7 * longest + 8 * letters, stock, held)
+    box, other = drawing.group(whole, widest), drawing.shelf(layout.without_node(stock))
     below = box.height + (other.height + _GAP if other.height else 0)
-    legend, legend_height = drawing.legend(below + 4, max(box.width, 420))
-    width = max(box.width, other.width, 420 if legend else 0)
+    legend, legend_height = drawing.legend(below + 4, min(max(box.width, 420), widest))
+    width = max(box.width, other.width, min(420, widest) if legend else 0)
     height = below + legend_height
+    drawn = "".join((*box.draw(0, 0), *other.draw(0, box.height + _GAP), *legend))
+    if title:
+        head = one_line(title, _LONGEST_TITLE)
+        width = max(width, *(_text_width(text, 14 / 11) for text in (head, whole.detail)))
+        drawn = (
+            f'<text x="{_MARGIN}" y="28" font-size="14" font-weight="700">{escape(head)}</text>'
+            f"{_text(whole.detail, _MARGIN, 46)}"
+            f'<g transform="translate({_MARGIN} {_MARGIN + _TITLE})">{drawn}</g>'
+        )
+        width, height = width + 2 * _MARGIN, height + 2 * _MARGIN + _TITLE
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" '
         f'font-family="system-ui,sans-serif" font-size="11" fill="currentColor">'
         f"<title>{escape(whole.detail)}</title>"
     )
-    drawn = (*box.draw(0, 0), *other.draw(0, box.height + _GAP), *legend)
-    return Markup(f"{opening}{''.join(drawn)}</svg>")  # noqa: S704  # all text is escaped
+    return Markup(f"{opening}{drawn}</svg>")  # noqa: S704  # all text is escaped
+
+
+_LONGEST_TITLE = 160
+
+
+def drawing_file(drawing: Markup) -> str:
+    """Returns a drawing as the content of an SVG file: dark on white."""
+    text = str(drawing).replace("<svg ", '<svg color="#1b2129" ', 1)
+    ground = '</title><rect width="100%" height="100%" fill="#fff"/>'
+    text = text.replace("</title>", ground, 1)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 class _Box(NamedTuple):
@@ -113,7 +152,11 @@ class _Drawing:
         """Draws a group and its contents, no wider than `limit` if possible."""
         bare = group.kind == "machine"
         pad, top = (0, 0) if bare else (_PAD, _LABEL + 6)
-        boxes = [self.group(part, limit - 2 * pad) for part in group.groups]
+        inside = limit - 2 * pad
+        if bare and sum(part.kind == "socket" for part in group.groups) > 1:
+            columns = max(limit // _NARROWEST, 1)
+            inside = (limit - (columns - 1) * _GAP) // columns
+        boxes = [self.group(part, inside) for part in group.groups]
         parts = boxes or [self.core(core) for core in group.cores]
         gap = _GAP if boxes else 4
         # Nodes without CPUs are small, so they get rows of their own after the others.
@@ -274,8 +317,8 @@ def _centred_text(markup: str, x: int, y: int, look: str) -> str:
     return f'<text x="{x}" y="{y + 13}" text-anchor="middle"{look}>{markup}</text>'
 
 
-def _text_width(text: str) -> int:
-    return ceil(len(text) * _LETTER * 0.86)
+def _text_width(text: str, scale: float = 1) -> int:
+    return ceil(len(text) * _LETTER * 0.86 * scale)
 
 
 def _frame(
@@ -298,12 +341,16 @@ def _frame(
 def _swatch(holder: layout.Holder, x: int, y: int, width: int) -> str:
     """Draws the background of a cell: a colour, with lines if colour alone is ambiguous."""
     wide, high = width - 1, _HEIGHT - 1
-    colours = [_COLOURS[number % len(_COLOURS)] for number in (holder.number, *holder.parts)]
+    turn, own_colour = divmod(holder.number, len(_COLOURS))
+    colours = [_COLOURS[own_colour], *(_COLOURS[number % len(_COLOURS)] for number in holder.parts)]
     own = colours[0] if holder.kind == "container" else _SHARED
     first, second = (*colours[1:], _SHARED, _SHARED)[:2]
     look = _LOOKS.get(holder.kind, f'fill="{first if holder.kind == "several" else own}"')
     ground = _rect(x, y, wide, high, f'rx="2" {look}')
     match holder.kind:
+        case "container":
+            bars = (_rect(x, y + top, wide, 3, _EMPHASIS) for top in _BARS[turn % len(_BARS)])
+            return f"{ground}{''.join(bars)}"
         case "reserved":
             starts = range(0, wide - high, 6)
             lines = "".join(f"M{x + start} {y + high}l{high} {-high}" for start in starts)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from numaproof.protocol.sets import IntegerSet
 from numaproof.reports import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import MachineInfo
@@ -27,6 +26,9 @@ _CONTAINER_STYLES = (
     "black on cyan",
     "black on yellow",
 )
+_EMPHASES = ("", " underline", " italic", " underline italic")
+"""What distinguishes containers whose colours are equal."""
+
 _STYLES: Mapping[layout.Kind, str] = {
     "shared": "",
     "reserved": "bold reverse",
@@ -38,12 +40,14 @@ _STYLES: Mapping[layout.Kind, str] = {
 _BAR, _SHORTEST_BAR = 20, 5
 
 
-def drawn_text(
+def drawn_text(  # noqa: PLR0913  # most are keyword-only
     machine: MachineInfo,
     owners: Iterable[Owner] = (),
     shared: str = "",
     *,
     stock: layout.Stock = layout.NOTHING,
+    numbers: Mapping[str, int] | None = None,
+    caches: Sequence[layout.CacheGroup] = (),
     width: int = 80,
 ) -> Text:
     """Draws a machine as coloured text, without a trailing newline.
@@ -53,11 +57,13 @@ def drawn_text(
         owners: as in `numaproof.reports.drawing_svg.draw_svg`.
         shared: as in `draw_svg`.
         stock: as in `draw_svg`.
+        numbers: as in `draw_svg`.
+        caches: as in `draw_svg`.
         width: maximum width in columns; a core with many threads may be wider.
     """
-    held = layout.ownership(layout.cpus_of(machine), owners, shared)
+    held = layout.ownership(layout.cpus_of(machine), owners, shared, numbers)
     drawing = _Drawing(width, len(str(max(held.holders, default=0))), stock, held)
-    lines = list(drawing.lines(layout.arrange(machine, held.elsewhere)))
+    lines = list(drawing.lines(layout.arrange(machine, held.elsewhere, stock, caches)))
     for line in lines:
         line.rstrip()
     return Text("\n").join(lines)
@@ -79,8 +85,9 @@ class _Drawing:
         if self.ownership.legend:
             yield Text()
         column = max((len(holder.name) for holder, _ in self.ownership.legend), default=0)
+        letters = max((len(holder.symbol) for holder, _ in self.ownership.legend), default=0)
         for holder, cpus in self.ownership.legend:
-            mark = (f" {holder.symbol} ", _style(holder))
+            mark = (f" {holder.symbol:<{letters}} ", _style(holder))
             yield Text.assemble(mark, f" {holder.name.ljust(column)}  {cpus}")
 
     def _children(self, group: layout.Group, rail: str) -> Iterator[Text]:
@@ -88,7 +95,7 @@ class _Drawing:
             for row in self._rows(group.cores, len(rail) + 2):
                 yield Text.assemble(rail, "  ", row)
             return
-        parts = self._memory_only_together(group.groups)
+        parts = group.groups
         column = self._label_column(parts, len(rail))
         for number, part in enumerate(parts, 1):
             branch, below = ("└ ", "  ") if number == len(parts) else ("├ ", "│ ")
@@ -109,7 +116,7 @@ class _Drawing:
                 yield Text.assemble(rail, branch, label, row)
                 branch, label = below, Text(" " * column)
 
-    def _label_column(self, parts: list[layout.Group], indent: int) -> int:
+    def _label_column(self, parts: Sequence[layout.Group], indent: int) -> int:
         """Returns the width of labels to the left of the cores, or 0 for labels above the cores.
 
         Labels are on the left if the parts are caches (there are many small ones) or have a single
@@ -124,27 +131,11 @@ class _Drawing:
         column = max((len(part.label) + len(part.detail) + 4 for part in parts), default=0)
         return column if beside and indent + column < self.width // 2 else 0
 
-    def _memory_only_together(self, groups: tuple[layout.Group, ...]) -> list[layout.Group]:
-        """Merges identical neighbouring nodes without CPUs."""
-        merged: list[tuple[layout.Group, list[int]]] = []
-        for group in groups:
-            bare = group.kind == "node" and not (group.cores or group.groups)
-            bare = bare and not layout.of_node(self.stock, group.node)
-            if bare and merged and merged[-1][1] and merged[-1][0].detail == group.detail:
-                merged[-1][1].append(group.node or 0)
-            else:
-                merged.append((group, [group.node or 0] if bare else []))
-        return [
-            replace(group, label=f"Nodes {IntegerSet(ids)}", detail=f"{group.detail} each")
-            if len(ids) > 1
-            else group
-            for group, ids in merged
-        ]
-
     def _rows(self, cores: tuple[layout.DrawnCore, ...], indent: int) -> Iterator[Text]:
         """Yields rows of cores, separated by lines, that fit beside `indent` columns."""
         holders = self.ownership.holders
-        cell = self.digits + (0 if holders[cores[0].cpus[0]].kind == "plain" else 1)
+        symbol = self.ownership.symbol_width
+        cell = self.digits + symbol
         column = max(len(core.cpus) for core in cores) * (cell + 1)
         count = max((self.width - indent) // (column + 1), 1)
         for start in range(0, len(cores), count):
@@ -153,7 +144,7 @@ class _Drawing:
                 for cpu in core.cpus:
                     holder = holders[cpu]
                     text.append(" ")
-                    text.append(f"{cpu:>{self.digits}}{holder.symbol}", _style(holder))
+                    text.append(f"{cpu:>{self.digits}}{holder.symbol:<{symbol}}", _style(holder))
                 text.pad_right(column - len(core.cpus) * (cell + 1))
             yield Text("│").join(drawn)
 
@@ -187,5 +178,6 @@ def _bar(memory: layout.DrawnMemory, length: int) -> str:
 
 def _style(holder: layout.Holder) -> str:
     if holder.kind == "container":
-        return _CONTAINER_STYLES[holder.number % len(_CONTAINER_STYLES)]
+        turn, colour = divmod(holder.number, len(_CONTAINER_STYLES))
+        return _CONTAINER_STYLES[colour] + _EMPHASES[turn % len(_EMPHASES)]
     return _STYLES[holder.kind]

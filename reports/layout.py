@@ -7,16 +7,17 @@ servers), nodes contain sockets instead, so that each node stays in one piece.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
-from numaproof.protocol.sets import CPUSet, ListFormatError
+from numaproof.protocol.sets import CPUSet, IntegerSet, ListFormatError
 from numaproof.reports.untrusted_text import one_line
 from numaproof.reports.values import group_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numaproof.protocol.events import Owner
     from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
@@ -50,6 +51,14 @@ class Group:
     node: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CacheGroup:
+    """A cache below the uncore caches, such as an L2 cache, and the CPUs that share it."""
+
+    label: str
+    cpus: frozenset[int]
+
+
 def cpus_of(machine: MachineInfo) -> frozenset[int]:
     """Returns all logical CPUs in the machine's topology."""
     return frozenset(
@@ -60,20 +69,29 @@ def cpus_of(machine: MachineInfo) -> frozenset[int]:
     )
 
 
-def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
+def arrange(
+    machine: MachineInfo,
+    elsewhere: Iterable[int] = (),
+    stock: Stock | None = None,
+    caches: Sequence[CacheGroup] = (),
+) -> Group:
     """Arranges a machine as nested groups.
 
     Args:
         machine: the machine to draw.
         elsewhere: CPUs that have an owner but are not in the topology (offline or invalid ones);
             they come last, in a separate group.
+        stock: memory and devices; nodes with any of these have groups of their own.
+        caches: caches that divide the cores of a group further.
     """
     # The kubelet lists node 10 before node 2.
     nodes = sorted(machine.topology or (), key=lambda node: node.node_id)
     populated = [node for node in nodes if node.cores]
     spanning = any(len(_sockets(node.cores or ())) > 1 for node in populated)
     parts = _nodes_of_sockets(populated) if spanning else _sockets_of_nodes(populated)
-    parts += [_node(node, ()) for node in nodes if not node.cores]
+    bare = [_node(node, ()) for node in nodes if not node.cores]
+    parts = [_with_shared(part, caches) for part in parts] if caches else parts
+    parts += _alike_together(bare, stock or NOTHING)
     if missing := tuple(DrawnCore(None, (cpu,)) for cpu in sorted(elsewhere)):
         parts.append(Group("elsewhere", "Not in the topology", cores=missing))
     return Group("machine", "Machine", _counts(machine), groups=tuple(parts))
@@ -143,6 +161,43 @@ def _with_caches(group: Group, cores: Iterable[Core]) -> Group:
     return replace(group, groups=tuple(named)) if boxes else group
 
 
+def _with_shared(group: Group, caches: Sequence[CacheGroup]) -> Group:
+    """Divides the cores of a group by cache; cores with equal caches of their own stay together."""
+    if group.groups:
+        return replace(group, groups=tuple(_with_shared(one, caches) for one in group.groups))
+    by_cpu = {cpu: cache for cache in caches for cpu in cache.cpus}
+
+    def cache_of(core: DrawnCore) -> tuple[str, frozenset[int]]:
+        cache = by_cpu.get(core.cpus[0]) if core.cpus else None
+        if cache is None:
+            return "", frozenset()
+        own = cache.cpus <= frozenset(core.cpus)
+        return (f"{cache.label} per core", frozenset()) if own else (cache.label, cache.cpus)
+
+    found = group_values((cache_of(core), core) for core in group.cores)
+    boxes = tuple(Group("cache", label, cores=tuple(cores)) for (label, _), cores in found.items())
+    if len(boxes) == 1:
+        detail = " · ".join(filter(None, (group.detail, boxes[0].label)))
+        return replace(group, detail=detail)
+    return replace(group, groups=boxes, cores=()) if boxes else group
+
+
+def _alike_together(nodes: list[Group], stock: Stock) -> list[Group]:
+    """Merges identical neighbouring nodes that hold nothing but unused memory."""
+
+    def look(node: Group) -> tuple[str, int | None]:
+        return node.detail, node.node if of_node(stock, node.node) else None
+
+    merged = []
+    for _, group in groupby(nodes, key=look):
+        first, *others = group
+        if others:
+            ids = IntegerSet(one.node or 0 for one in (first, *others))
+            first = replace(first, label=f"Nodes {ids}", detail=f"{first.detail} each")
+        merged.append(first)
+    return merged
+
+
 def _drawn_core(core: Core) -> DrawnCore:
     return DrawnCore(core.core_id, tuple(sorted(core.thread_ids or ())))
 
@@ -167,12 +222,22 @@ def _counts(machine: MachineInfo) -> str:
     cores = [core for node in machine.topology or () for core in node.cores or ()]
     sockets = plural(len({core.socket_id for core in cores}), "socket")
     nodes = plural(len(machine.topology or ()), "NUMA node")
-    return f"{sockets}, {nodes}, {_size(cores)}"
+    memory = sum(node.memory for node in machine.topology or ())
+    return f"{sockets}, {nodes}, {_size(cores)}" + (f", {bytes_text(memory)}" if memory else "")
 
 
 def _size(cores: list[Core]) -> str:
     threads = sum(len(core.thread_ids or ()) for core in cores)
-    return f"{plural(len(cores), 'core')}, {plural(threads, 'CPU')}"
+    return f"{plural(len(cores), 'core')}{_kinds(cores)}, {plural(threads, 'CPU')}"
+
+
+def _kinds(cores: list[Core]) -> str:
+    """Counts performance and efficient cores; only the latter share level 2 caches."""
+    levels = [{cache.level for cache in core.caches or ()} for core in cores]
+    performance = sum(2 in one for one in levels)  # noqa: PLR2004  # the level of a cache
+    if performance in {0, len(cores)} or not all(levels):
+        return ""
+    return f" ({performance} P, {len(cores) - performance} E)"
 
 
 def bytes_text(size: int) -> str:
@@ -194,6 +259,13 @@ OFFLINE = "offline"
 Kind = Literal["container", "shared", "reserved", "offline", "several", "nobody", "plain"]
 
 _LETTERS = ascii_uppercase + ascii_lowercase
+
+
+def _letters(number: int) -> str:
+    """Returns the letter of a container by its number: A to Z, a to z, then AA, AB and so on."""
+    rest, last = divmod(number, len(_LETTERS))
+    return (_letters(rest - 1) if rest else "") + _LETTERS[last]
+
 
 _LOOKS: Mapping[Kind, tuple[str, str]] = {
     "shared": ("·", "shared pool"),
@@ -232,8 +304,27 @@ class Ownership:
     elsewhere: frozenset[int]
     by_name: Mapping[str, Holder] = field(default_factory=dict)
 
+    @property
+    def symbol_width(self) -> int:
+        """The length of the longest symbol; 0 without owners."""
+        return max((len(holder.symbol) for holder in self.holders.values()), default=0)
 
-def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Ownership:
+
+def numbering(drawings: Iterable[Iterable[Owner]]) -> Mapping[str, int]:
+    """Numbers the containers of successive drawings, so that each keeps its letter and colour."""
+    names = (owner.name for owners in drawings for owner in owners)
+    return {
+        name: number
+        for number, name in enumerate(dict.fromkeys(n for n in names if n not in _SPECIAL))
+    }
+
+
+def ownership(
+    cpus: frozenset[int],
+    owners: Iterable[Owner],
+    shared: str,
+    numbers: Mapping[str, int] | None = None,
+) -> Ownership:
     """Determines the holder of each CPU.
 
     A CPU that is reserved and in the shared pool is drawn as reserved, because the kubelet keeps
@@ -244,13 +335,14 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
         owners: the owners of CPUs. The names `RESERVED` and `OFFLINE` are special; all other names
             are containers.
         shared: the shared pool, in the Linux list format.
+        numbers: the number of each container, from `numbering`.
     """
-    # Containers come first, so that special names don't affect their numbers.
     ordered = sorted(owners, key=lambda owner: owner.name in _SPECIAL)
     if not ordered and not shared:
         plain = Holder("plain", *_LOOKS["plain"])
         return Ownership(dict.fromkeys(cpus, plain), (), frozenset())
-    named = {owner.name: _holder(owner.name, number) for number, owner in enumerate(ordered)}
+    numbers = numbers or numbering([ordered])
+    named = {owner.name: _holder(owner.name, numbers.get(owner.name, 0)) for owner in ordered}
     sets = [(named[owner.name], _parse_cpus(owner.cpus)) for owner in ordered]
     sets.append((Holder("shared", *_LOOKS["shared"]), _parse_cpus(shared)))
     claims = group_values((cpu, holder) for holder, claimed in sets for cpu in claimed)
@@ -264,8 +356,7 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
 def _holder(name: str, number: int) -> Holder:
     if kind := _SPECIAL.get(name):
         return Holder(kind, *_LOOKS[kind])
-    letter = _LETTERS[number % len(_LETTERS)]
-    return Holder("container", letter, one_line(name, _LONGEST), number)
+    return Holder("container", _letters(number), one_line(name, _LONGEST), number)
 
 
 def _parse_cpus(text: str) -> CPUSet:

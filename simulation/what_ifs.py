@@ -28,6 +28,7 @@ from numaproof.simulation.admission import (
     warnings,
 )
 from numaproof.simulation.comparison import ComparedVariant  # noqa: TC001 - msgspec reads it
+from numaproof.simulation.configuration_check import ConfigurationFinding  # noqa: TC001 - likewise
 from numaproof.simulation.evaluation_gaps import RESIZE, summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
@@ -103,6 +104,7 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
         refusals: the refused pods grouped by cause.
         workloads: what the pods get, by workload.
         comparison: what other configurations do with the same pods; the first is this one.
+        errors: why the kubelet doesn't start with this configuration, with how to fix it.
         steps: the answers to the what-ifs, in order.
     """
 
@@ -114,6 +116,7 @@ class NodeSimulation(CheckedSimulation, frozen=True, omit_defaults=True):
     refusals: tuple[RefusalGroup, ...] = ()
     workloads: tuple[WorkloadSummary, ...] = ()
     comparison: tuple[ComparedVariant, ...] = ()
+    errors: tuple[ConfigurationFinding, ...] = ()
     steps: tuple[Step, ...] = ()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -38,3 +39,21 @@ def test_the_documented_example_matches_the_output(command: Command) -> None:
     Path("kubelet.yaml").write_text(config)
     Path("pods.yaml").write_text(pods)
     assert command(*line.split()).out == out
+
+
+def test_a_refused_configuration_is_shown_with_every_fix(command: Command) -> None:
+    """Without a drawing, so that the fixes are in view."""
+    Path("kubelet.yaml").write_text(
+        KUBELET.partition("kind:")[0]
+        + "kind: KubeletConfiguration\ncpuManagerPolicy: static\ntopologyManagerPolicy: best\n"
+    )
+    Path("pods.yaml").write_text(POD)
+    shared = ("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "pods.yaml")
+    ended = command(*shared, "--out", "node.html")
+    assert ended.code == 1
+    fixes = re.findall(r"^  Fix: (\w+): ", ended.out, re.MULTILINE)
+    assert fixes == ["topologyManagerPolicy", "cpuManagerPolicy"]
+    assert "Machine ·" not in ended.out
+    assert Path("node.html").read_text().count("<strong>Fix: ") == 2
+    errors = json.loads(command(*shared, "--json").out)["errors"]
+    assert [one["path"] for one in errors] == [["topologyManagerPolicy"], ["cpuManagerPolicy"]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from builders.drawing_data import OWNERS, STOCK
+from numaproof.protocol.events import Owner
 from numaproof.reports import answers
 from numaproof.reports.answers import (
     AnswerReport,
@@ -81,3 +82,28 @@ def test_the_page_only_allows_its_own_style(make_machine: MakeMachine) -> None:
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     ]
     assert " style=" not in page
+
+
+def test_a_page_folds_long_lists_and_fits_a_narrow_screen(make_machine: MakeMachine) -> None:
+    machine = make_machine(2, 1, 8, 2)
+    one = answer(machine)
+    assert "<details>" not in answers.html(one)
+    rows = tuple(ContainerRow(f"pod{n}", "main", str(n)) for n in range(21))
+    lines = tuple(map(str, range(21)))
+    sections = (answers.Section("Who holds what", "good", lines),)
+    page = answers.html(replace(one, rows=rows, sections=sections, inputs=("read 3 settings",)))
+    folded = re.findall(r"<summary>([^<]*)</summary>", page)
+    assert folded == ["21 rows", "21 lines", "What was read"]
+    wide, narrow = (int(width) for width in re.findall(r'<svg [^>]*width="(\d+)"', page))
+    assert narrow <= 380 < wide
+
+
+def test_containers_keep_their_letters_after_a_what_if(make_machine: MakeMachine) -> None:
+    machine = make_machine(1, 1, 4, 1)
+    before = (Owner("web/app", "1"), Owner("db/main", "2"))
+    later = replace(answer(machine), owners=before[1:], title="Without web")
+    whole = replace(answer(machine), owners=before, what_ifs=(later,))
+    text = "\n".join(map(as_plain, answers.parts(whole, 100)))
+    assert "0·│ 1A│ 2B│ 3-" in text
+    assert "0·│ 1-│ 2B│ 3-" in text
+    assert "Without web" in answers.svg(whole)

@@ -11,7 +11,8 @@ from builders.drawing_data import GIB, OWNERS, STOCK
 from numaproof.protocol.events import Owner
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
 from numaproof.reports.drawing import draw_svg, draw_text
-from numaproof.reports.layout import DrawnDevice, DrawnMemory, Stock
+from numaproof.reports.drawing_text import drawn_text
+from numaproof.reports.layout import CacheGroup, DrawnDevice, DrawnMemory, Stock, numbering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,13 @@ def drawings(make_machine: MakeMachine) -> Iterator[tuple[str, str]]:
     nics = tuple(DrawnDevice("v.example/nic", f"device-{n}", (0,)) for n in range(20))
     devices = draw_text(make_machine(1, 1, 2, 1), stock=Stock((), nics), width=60)
     yield "many devices", devices
+    l1, l2 = UncoreCache(0, 32 << 10, "Data", 1), UncoreCache(0, 1 << 20, "Unified", 2)
+    mixed = tuple(Core(n, (n,), 0, None, (l1, l2) if n < 2 else (l1,)) for n in range(6))
+    hybrid = MachineInfo(topology=(Node(0, GIB, cores=mixed),))
+    yield "performance and efficient cores", draw_text(hybrid)
+    caches = (*(CacheGroup("L2 1 MiB", frozenset({n})) for n in (0, 1)),)
+    shared = CacheGroup("L2 2 MiB", frozenset(range(2, 6)))
+    yield "cores by level 2 cache", drawn_text(hybrid, caches=(*caches, shared)).plain
     picture = draw_svg(make_machine(2, 1, 2, 1), OWNERS, "0-1", stock=STOCK)
     yield "titles in a picture", "\n".join(titles(picture))
 
@@ -146,3 +154,60 @@ def test_owner_names_are_escaped_in_svg(
     assert "<script" not in svg
     assert "⟨U+202E⟩" in svg
     ET.XML(svg)
+
+
+def frames(svg: str, label: str) -> list[tuple[int, int]]:
+    """Returns the positions of labels that begin with a text."""
+    return [
+        (int(text.get("x", 0)), int(text.get("y", 0)))
+        for text in ET.XML(svg).iter(f"{SVG}text")
+        if (text.text or "").startswith(label)
+    ]
+
+
+def test_sockets_are_side_by_side_if_there_is_room(make_machine: MakeMachine) -> None:
+    machine = make_machine(2, 1, 20, 2)
+    (left, top), (right, same) = frames(draw_svg(machine), "Socket")
+    assert left < right
+    assert top == same
+    (left, top), (right, below) = frames(draw_svg(machine, widest=340), "Socket")
+    assert left == right
+    assert top < below
+
+
+def test_empty_nodes_are_folded_in_svg() -> None:
+    core = Core(0, (0,), 0)
+    nodes = (Node(0, GIB, cores=(core,)), *(Node(node, 0) for node in range(2, 34)))
+    svg = draw_svg(MachineInfo(topology=nodes))
+    assert len(frames(svg, "Nodes 2-33 · no memory · no CPUs each")) == 1
+    assert len(frames(svg, "Node ")) == 1
+
+
+def test_containers_keep_their_letters_in_a_series(make_machine: MakeMachine) -> None:
+    before = (Owner("reserved", "0"), Owner("web/app", "1"), Owner("db/main", "2"))
+    after = (Owner("db/main", "2"), Owner("job/run", "3"))
+    numbers = numbering([before, after])
+    assert numbers == {"web/app": 0, "db/main": 1, "job/run": 2}
+    drawn = draw_text(make_machine(1, 1, 4, 1), after, "0-1", numbers=numbers)
+    assert "0·│ 1·│ 2B│ 3C" in drawn
+
+
+def test_containers_of_equal_colour_differ_by_bars(make_machine: MakeMachine) -> None:
+    owners = [Owner(f"pod{number}/app", str(number)) for number in range(32)]
+    root = ET.XML(draw_svg(make_machine(1, 1, 32, 1), owners))
+    looks = [
+        tuple((box.get("fill"), box.get("height"), float(box.get("y", 0)) - top) for box in boxes)
+        for group in root.iter(f"{SVG}g")
+        if (group.findtext(f"{SVG}title") or "").startswith("CPU ")
+        for boxes in [group.findall(f"{SVG}rect")]
+        for top in [float(boxes[0].get("y", 0))]
+    ]
+    assert len(looks) == len(set(looks)) == 32
+    plain = draw_text(make_machine(1, 1, 32, 1), owners, color=True)
+    assert "underline" in plain
+
+
+def test_a_title_adds_a_margin_and_totals(make_machine: MakeMachine) -> None:
+    svg = draw_svg(make_machine(1, 1, 2, 1), title="node7 <new>")
+    assert frames(svg, "node7 <new>") == [(16, 28)]
+    assert frames(svg, "1 socket, 1 NUMA node, 2 cores, 2 CPUs, 1 GiB") == [(16, 46)]
