@@ -116,7 +116,8 @@ SOME_REFUSED = 1
 @click.option(
     "--strict",
     is_flag=True,
-    help="Also exit with 1 if a known defect of the kubelet affects an answer.",
+    help="Also exit with 1 if a known defect of the kubelet affects an answer, or can make it"
+    " panic or hang.",
 )
 @user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -249,7 +250,8 @@ def simulate(
     if nrt is not None:
         write_file(nrt, _topology_object(found, question, node_name or Path(machine).name))
     _show(found, report, [out, nrt], as_json=as_json)
-    return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
+    has_warning = found.warnings or found.crashes
+    return SOME_REFUSED if not found.admitted or (strict and has_warning) else 0
 
 
 def _check_output(out: Path | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from numaproof.cli.comparison_view import comparison_grid, difference_sections
 from numaproof.cli.node_view import node_sections, room_lines, state_sections
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
+from numaproof.inputs.documents import dotted_path
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         Question,
     )
     from numaproof.simulation.defects import DefectNote, NamedDefect
+    from numaproof.simulation.lint import Crash
     from numaproof.simulation.what_ifs import NodeSimulation
 
 
@@ -59,6 +61,13 @@ def shaped_answer(warning: DefectWarning) -> answers.ShapedAnswer:
         tuple(differences(warning.kubelet, warning.documented_answer)),
         # Describe a defect only where it has a direct effect.
         () if warning.follows else tuple(map(_shown_defect, warning.defects)),
+    )
+
+
+def _crash(crash: Crash) -> answers.ShapedAnswer:
+    summary = f"{crash.message} ({crash.fix})"
+    return answers.ShapedAnswer(
+        dotted_path(crash.path), summary, (), (_shown_defect(crash.defect),)
     )
 
 
@@ -188,7 +197,7 @@ def answer(
         explained_pods: the pods whose steps are shown even if there are many.
     """
     node, start = simulation.node, simulation.start
-    shaped = tuple(map(shaped_answer, simulation.warnings))
+    shaped = (*map(_crash, simulation.crashes), *map(shaped_answer, simulation.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
@@ -208,6 +217,8 @@ def answer(
         title += (
             f"; {plural(len(simulation.warnings), 'answer')} affected by defects of the kubelet"
         )
+    if simulation.crashes:
+        title = f"The kubelet can panic or hang; without that defect: {title}"
     report = _report(
         title,
         simulation.pods,

@@ -20,6 +20,7 @@ from numaproof.simulation.causes import Cause
 from numaproof.simulation.defects import NamedDefect
 from numaproof.simulation.evaluation_gaps import EvaluationGap
 from numaproof.simulation.explaining import Explanation, Scheduling, explain, snapshot
+from numaproof.simulation.lint import Crash  # noqa: TC001 - msgspec reads it
 from numaproof.simulation.node_state import NodeState
 from numaproof.simulation.placement import OutsideAffinity, outside_affinity, why_shared
 from numaproof.simulation.removals import Removals
@@ -650,10 +651,13 @@ class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
 
     Attributes:
         warnings: one for each answer affected by named defects of the kubelet.
+        crashes: the settings with which the kubelet can panic or hang; the answers are those of a
+            kubelet without these defects.
         notes: one sentence for each part of the files that was ignored or skipped.
         not_evaluated: what the pods ask for that could change an answer but is not evaluated.
     """
 
     warnings: tuple[DefectWarning, ...] = ()
+    crashes: tuple[Crash, ...] = ()
     notes: tuple[str, ...] = ()
     not_evaluated: tuple[EvaluationGap, ...] = ()

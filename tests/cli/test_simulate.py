@@ -38,3 +38,11 @@ def test_the_documented_example_matches_the_output(command: Command) -> None:
     Path("kubelet.yaml").write_text(config)
     Path("pods.yaml").write_text(pods)
     assert command(*line.split()).out == out
+
+
+def test_strict_fails_if_the_kubelet_can_panic(command: Command) -> None:
+    Path("kubelet.yaml").write_text(f"{KUBELET}topologyManagerPolicy: best-effort\n")
+    Path("pods.yaml").write_text(POD)
+    line = ("simulate", "--machine", "power9-ac922", "--config", "kubelet.yaml", "pods.yaml")
+    assert command(*line).code == 0
+    assert command(*line, "--strict").code == 1
