@@ -110,9 +110,6 @@ def _describe(answer: Answer | None) -> Iterator[tuple[str, str]]:
             yield "answer", f"refused: {answer.reason}: {answer.message}"
         case messages.Container():
             yield from describe_container(answer)
-        case explaining.Explanation():
-            yield "explanation", answer.summary
-            yield from ((f"step {n}", _step_text(one)) for n, one in enumerate(answer.steps, 1))
         case NodeView():
             yield from _describe_node(answer)
         case dict():
@@ -155,11 +152,6 @@ def _describe_node(node: NodeView) -> Iterator[tuple[str, str]]:
         yield f"{one.type} of node {one.node}", f"{text}, with {nodes_text(one.group)}"
     for device in node.devices:
         yield f"{device.resource} {device.id}", f"{device.pod} {device.container}".strip()
-
-
-def _step_text(step: explaining.ExplanationStep) -> str:
-    candidates = getattr(step, "candidates", explaining.Candidates()).sets
-    return "; ".join((step.text, *(f"{nodes_text(one.numa)}: {one.text}" for one in candidates)))
 
 
 def block_text(block: messages.MemoryBlock, numa: NUMASet | None = None) -> str:

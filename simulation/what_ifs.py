@@ -201,7 +201,7 @@ def simulate(
         found = _Player(reference, question, str(own), wishes).play(start, pods, actions)
         found = msgspec.structs.replace(found, crashes=crashing)
     if not question.follows_docs:
-        told = warnings(question, pods, found, others, explain_pods=wishes.explain_pods)
+        told = warnings(question, pods, found, others)
         found = msgspec.structs.replace(found, warnings=told)
     arriving = (*pods, *(pod for action in actions for pod in action.pods))
     on_node = question.state.pods if question.state else ()

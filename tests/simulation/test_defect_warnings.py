@@ -210,3 +210,19 @@ def test_settings_that_can_crash_the_kubelet_are_warnings(name: str, tmp_path: P
 def test_a_kubelet_without_defects_can_not_crash(tmp_path: Path) -> None:
     question = Question(*CRASHES["hints-panic-on-node-id"], "1.37", follows_docs=True)
     assert not simulate(question, (), tmp_path).crashes
+
+
+def test_other_reasons_for_the_same_answer_are_no_warning(tmp_path: Path) -> None:
+    config = {
+        **STATIC,
+        "reservedSystemCPUs": "0-1",
+        "cpuManagerPolicyOptions": {"full-pcpus-only": "true"},
+        "topologyManagerPolicy": "single-numa-node",
+        "maxPods": 1,
+    }
+    machine = machines.discover_profile("xeon-gold-6230-2s")
+    pods = tuple(seeding.guaranteed_pod(f"p{size}", size) for size in (3, 2, 4))
+    found = simulate(Question(machine, config, "1.37"), pods, tmp_path)
+    reasons = [one.refusal and one.refusal.reason for one in found.pods]
+    assert reasons == ["SMTAlignmentError", None, "OutOfpods"]
+    assert not found.warnings
