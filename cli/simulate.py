@@ -184,7 +184,13 @@ def simulate(
         return _answer_fleet(fleet, as_json=as_json)
     from msgspec.structs import replace
 
-    from numaproof.cli.node_files import read_state, read_variants, what_ifs, wishes_of
+    from numaproof.cli.node_files import (
+        read_state,
+        read_variants,
+        require_pods_on_node,
+        what_ifs,
+        wishes_of,
+    )
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
@@ -224,6 +230,7 @@ def simulate(
         flags=settings.flags,
         state=node.state,
     )
+    require_pods_on_node(question, on_node)
     tried = read_variants(compare, question, lenient=lenient)
     wishes = wishes_of(explain, question, asked.pods, actions)
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
