@@ -109,16 +109,16 @@ def ray_head(document: Document, value: dict[str, Any], path: PathTuple) -> Comp
     place = (*path[:-2], "autoscalerOptions")
     _check_slips(document, cluster, ("autoscalerOptions", "enableInTreeAutoscaling"), path[:-2])
     options = mapping(document, cluster.get("autoscalerOptions") or {}, place)
-    added = []
+    extra = []
     parts: tuple[tuple[PathTuple, str], ...] = ()
     if cluster.get("enableInTreeAutoscaling"):
         resources = options.get("resources") or {"limits": _AUTOSCALER}
-        added.append({"name": "autoscaler", "resources": resources})
+        extra.append({"name": "autoscaler", "resources": resources})
         if options.get("resources"):
             parts = (((*place, "resources"), "ResourceRequirements"),)
     if job.get("submissionMode") == "SidecarMode":
-        added.append({"name": "ray-job-submitter", "resources": _SUBMITTER})
-    return _with_added(document, value, path, "containers", added)._replace(
+        extra.append({"name": "ray-job-submitter", "resources": _SUBMITTER})
+    return _with_added(document, value, path, "containers", extra)._replace(
         parts=((path, "PodTemplateSpec"), *parts)
     )
 
@@ -144,15 +144,15 @@ def _with_added(
     template: dict[str, Any],
     path: PathTuple,
     field: str,
-    added: list[dict[str, Any]],
+    extra: list[dict[str, Any]],
 ) -> ComposedPod:
     """Returns the pod of a template with an operator's containers after its own."""
     place = (*path, "spec")
     spec = mapping(document, template.get("spec"), place)
     own, _ = _containers(document, spec, field, place)
-    made = {**spec, field: [*own, *added]} if added else spec
-    names = " and ".join(one["name"] for one in added)
-    note = f"KubeRay adds {names}" if added else ""
+    made = {**spec, field: [*own, *extra]} if extra else spec
+    names = " and ".join(one["name"] for one in extra)
+    note = f"KubeRay adds {names}" if extra else ""
     return ComposedPod(place, made, ((path, "PodTemplateSpec"),), note=note)
 
 

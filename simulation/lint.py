@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numaproof.inputs.documents import PathTuple as Path
     from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.node import NodeSetup
-    from numaproof.simulation.admission import Question
 
 Warning_ = tuple[tuple[str | int, ...], str, str, str]
 """The path of the field, the problem, a fix, and the page of the documentation."""
@@ -39,9 +38,8 @@ _LARGEST_NODE = 63
 _HALF = 1 << 63
 
 
-def warnings(question: Question, setup: NodeSetup) -> Iterator[Warning_]:
-    """Yields the warnings about a valid configuration, field by field."""
-    config = question.config
+def warnings(config: dict[str, Any], kubernetes: str, setup: NodeSetup) -> Iterator[Warning_]:
+    """Yields the warnings about a valid configuration of a release, field by field."""
     yield from _overridden(config)
     if setup.cpu is not None:
         yield from _reserved_cpus(config, setup.cpu)
@@ -54,7 +52,7 @@ def warnings(question: Question, setup: NodeSetup) -> Iterator[Warning_]:
     yield from _topology(config, setup)
     for one in crashes(setup):
         yield one.path, one.message, one.fix, one.section
-    yield from _gates(config, question.kubernetes)
+    yield from _gates(config, kubernetes)
 
 
 class Crash(msgspec.Struct, frozen=True):
