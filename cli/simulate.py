@@ -219,8 +219,6 @@ def simulate(
     actions = what_ifs(
         click.get_current_context(), remove, later, kubernetes, lenient=lenient, replicas=replicas
     )
-    for note in (*node.notes, *unsure):
-        click.echo(note, err=True)
     question = Question(
         described.machine,
         settings.settings,
@@ -231,6 +229,8 @@ def simulate(
         state=node.state,
     )
     require_pods_on_node(question, on_node)
+    for note in (*node.notes, *unsure):
+        click.echo(note, err=True)
     tried = read_variants(compare, question, lenient=lenient)
     wishes = wishes_of(explain, question, asked.pods, actions)
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
