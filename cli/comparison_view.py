@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.documents import dotted_path
 from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import Grid, GridRow, Section
 
@@ -55,6 +56,8 @@ def difference_sections(variants: Sequence[ComparedVariant]) -> Iterator[Section
 
 
 def _lines(variant: ComparedVariant) -> Iterator[str]:
+    for crash in variant.crashes:
+        yield f"the kubelet can panic or hang: {dotted_path(crash.path)} {crash.message}"
     for verb, pods in (("also admits", variant.gains), ("does not admit", variant.losses)):
         if pods:
             names = ", ".join(pods[:_MAX_PODS]) + (", …" if len(pods) > _MAX_PODS else "")

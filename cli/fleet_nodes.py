@@ -11,7 +11,7 @@ import msgspec
 from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import NodeFile, missing_parts, node_release, user_file
 from numaproof.cli.machine_names import read_machine
-from numaproof.cli.node_files import read_state
+from numaproof.cli.node_files import read_state, require_pods_on_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -109,9 +109,10 @@ class _Reader:
         )
         described = self._machine(node, kubernetes)
         require_enough(described, settings.settings)
+        on_node = (user_file(node.pods),) if node.pods else ()
         state = read_state(
             user_file(node.state) if node.state else None,
-            (user_file(node.pods),) if node.pods else (),
+            on_node,
             kubernetes,
             lenient=options.lenient,
             node_name="",
@@ -128,6 +129,7 @@ class _Reader:
             flags=settings.flags,
             state=state.state,
         )
+        require_pods_on_node(question, on_node)
         missing: Iterable[str] = ()
         if node.record:
             # One line for all nodes that lack the same.

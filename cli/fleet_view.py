@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from numaproof.cli.summary_view import workload_text
+from numaproof.inputs.documents import dotted_path
 from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import Grid, GridRow, Remark, Section, grid_text, heading, text_of
 from numaproof.simulation.fleet import unplaced_pods
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from numaproof.reports.answers import Mark
     from numaproof.simulation.fleet import FleetSimulation, FleetWorkload, NodeRefusals
+    from numaproof.simulation.lint import Crash
 
 MAX_COLUMNS = 6
 """With more nodes, the table has the number of nodes instead of a column for each."""
@@ -43,12 +45,24 @@ def fleet_parts(simulation: FleetSimulation) -> Iterator[RenderableType]:
         if one.ended_pods:
             text = f"a restart of the kubelet would end {', '.join(one.ended_pods)}"
             yield text_of(Section(one.name, "bad", (text,)))
+    yield from map(text_of, _crashes(simulation))
     if counts := unplaced_pods(simulation):
         lines = (f"{plural(pods, 'pod')}: {cause}" for cause, pods in counts.most_common())
         yield text_of(Section("Not placed", "bad", tuple(lines)))
     if simulation.not_evaluated:
         remark = Remark("Not evaluated", tuple(map(str, simulation.not_evaluated)))
         yield Group(Text(remark.title, "bold"), *(Text(f"  {line}") for line in remark.lines))
+
+
+def _crashes(simulation: FleetSimulation) -> Iterator[Section]:
+    """Yields the settings with which kubelets can panic or hang, with the nodes that have them."""
+    nodes: dict[Crash, list[str]] = {}
+    for node in simulation.nodes:
+        for crash in node.crashes:
+            nodes.setdefault(crash, []).append(node.name)
+    for crash, names in nodes.items():
+        line = f"{dotted_path(crash.path)} {crash.message} ({crash.fix}; {crash.defect.page})"
+        yield Section(f"{_some(names)}: the kubelet can panic or hang", "fair", (line,))
 
 
 def _workload_grid(simulation: FleetSimulation) -> Grid:

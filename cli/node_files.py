@@ -40,11 +40,9 @@ def read_state(
     """Reads a node's checkpoints in a directory, and the pods on it.
 
     Raises:
-        click.UsageError: the checkpoints record pods, but no pods are given.
         DocumentError: a file is invalid.
         NoStateError: the directory has no checkpoints.
     """
-    from numaproof.inputs.plurals import plural
     from numaproof.simulation import device_checkpoint, state_files
     from numaproof.simulation.node_state import NodeState, running_pods
 
@@ -52,12 +50,6 @@ def read_state(
         return ReadState(None, None, ())
     files = state_files.load_files(folder.place, folder.name) if folder else {}
     name = folder.name if folder else ""
-    if not on_node and (uids := state_files.holders(files)):
-        raise click.UsageError(
-            f"--state {name}: the files name {plural(len(uids), 'pod')} by uid; add the pods with"
-            " --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
-            " spec.nodeName=NODE -o yaml > FILE"
-        )
     _, reading = user_files.read_node(
         (), on_node, (kubernetes,), lenient=lenient, running=True, node_name=node_name
     )
@@ -71,6 +63,33 @@ def read_state(
             lost = tuple(f"{name}/{state_files.DEVICES}: {one}" for one in found)
     state = NodeState(files, running_pods(reading), name)
     return ReadState(state, recorded, (*reading.notes, *lost))
+
+
+def require_pods_on_node(question: Question, on_node: Sequence[user_files.UserFile]) -> None:
+    """Checks that the pods that a node's checkpoints record are given.
+
+    They are not needed if the kubelet refuses to start with the checkpoints.
+
+    Raises:
+        click.UsageError: they are not.
+    """
+    from numaproof.inputs.plurals import plural
+    from numaproof.protocol.messages import StartRefused
+    from numaproof.simulation import state_files
+    from numaproof.simulation.admission import start_reference
+    from numaproof.workdir.scratch import scratch_folder
+
+    state = question.state
+    if on_node or state is None or not (uids := state_files.holders(state.files)):
+        return
+    with scratch_folder() as folder:
+        _, answer = start_reference(question, str(folder))
+    if not isinstance(answer, StartRefused):
+        raise click.UsageError(
+            f"--state {state.folder}: the files name {plural(len(uids), 'pod')} by uid; add the"
+            " pods with --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
+            " spec.nodeName=NODE -o yaml > FILE"
+        )
 
 
 def what_ifs(

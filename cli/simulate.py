@@ -117,7 +117,8 @@ SOME_REFUSED = 1
 @click.option(
     "--strict",
     is_flag=True,
-    help="Also exit with 1 if a known defect of the kubelet affects an answer.",
+    help="Also exit with 1 if a known defect of the kubelet affects an answer, or can make it"
+    " panic or hang.",
 )
 @user_files.lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -184,7 +185,13 @@ def simulate(
         return _answer_fleet(fleet, as_json=as_json)
     from msgspec.structs import replace
 
-    from numaproof.cli.node_files import read_state, read_variants, what_ifs, wishes_of
+    from numaproof.cli.node_files import (
+        read_state,
+        read_variants,
+        require_pods_on_node,
+        what_ifs,
+        wishes_of,
+    )
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
@@ -213,8 +220,6 @@ def simulate(
     actions = what_ifs(
         click.get_current_context(), remove, later, kubernetes, lenient=lenient, replicas=replicas
     )
-    for note in (*node.notes, *unsure):
-        click.echo(note, err=True)
     question = Question(
         described.machine,
         settings.settings,
@@ -224,6 +229,9 @@ def simulate(
         flags=settings.flags,
         state=node.state,
     )
+    require_pods_on_node(question, on_node)
+    for note in (*node.notes, *unsure):
+        click.echo(note, err=True)
     tried = read_variants(compare, question, lenient=lenient)
     wishes = wishes_of(explain, question, asked.pods, actions)
     with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
@@ -250,7 +258,8 @@ def simulate(
     if nrt is not None:
         write_file(nrt, _topology_object(found, question, node_name or Path(machine).name))
     _show(found, report, [out, nrt], as_json=as_json)
-    return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
+    has_warning = found.warnings or found.crashes
+    return SOME_REFUSED if not found.admitted or (strict and has_warning) else 0
 
 
 def _errors(simulation: NodeSimulation, question: Question) -> tuple[ConfigurationFinding, ...]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.defects import DefectNote, NamedDefect
+    from numaproof.simulation.lint import Crash
     from numaproof.simulation.what_ifs import NodeSimulation
 
 
@@ -61,6 +62,13 @@ def shaped_answer(warning: DefectWarning) -> answers.ShapedAnswer:
         tuple(differences(warning.kubelet, warning.documented_answer)),
         # Describe a defect only where it has a direct effect.
         () if warning.follows else tuple(map(_shown_defect, warning.defects)),
+    )
+
+
+def _crash(crash: Crash) -> answers.ShapedAnswer:
+    summary = f"{crash.message} ({crash.fix})"
+    return answers.ShapedAnswer(
+        dotted_path(crash.path), summary, (), (_shown_defect(crash.defect),)
     )
 
 
@@ -103,9 +111,6 @@ def _describe(answer: Answer | None) -> Iterator[tuple[str, str]]:
             yield "answer", f"refused: {answer.reason}: {answer.message}"
         case messages.Container():
             yield from describe_container(answer)
-        case explaining.Explanation():
-            yield "explanation", answer.summary
-            yield from ((f"step {n}", _step_text(one)) for n, one in enumerate(answer.steps, 1))
         case NodeView():
             yield from _describe_node(answer)
         case dict():
@@ -150,11 +155,6 @@ def _describe_node(node: NodeView) -> Iterator[tuple[str, str]]:
         yield f"{device.resource} {device.id}", f"{device.pod} {device.container}".strip()
 
 
-def _step_text(step: explaining.ExplanationStep) -> str:
-    candidates = getattr(step, "candidates", explaining.Candidates()).sets
-    return "; ".join((step.text, *(f"{nodes_text(one.numa)}: {one.text}" for one in candidates)))
-
-
 def block_text(block: messages.MemoryBlock, numa: NUMASet | None = None) -> str:
     """Formats a memory block, with its nodes unless the container is aligned to them."""
     what = size(block.size) + ("" if block.type == "memory" else f" {block.type}")
@@ -189,7 +189,7 @@ def answer(
         explained_pods: the pods whose steps are shown even if there are many.
     """
     node, start = simulation.node, simulation.start
-    shaped = tuple(map(shaped_answer, simulation.warnings))
+    shaped = (*map(_crash, simulation.crashes), *map(shaped_answer, simulation.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
@@ -211,6 +211,8 @@ def answer(
         title += (
             f"; {plural(len(simulation.warnings), 'answer')} affected by defects of the kubelet"
         )
+    if simulation.crashes:
+        title = f"The kubelet can panic or hang; without that defect: {title}"
     report = _report(
         title,
         simulation.pods,

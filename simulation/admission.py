@@ -20,6 +20,7 @@ from numaproof.simulation.causes import Cause
 from numaproof.simulation.defects import NamedDefect
 from numaproof.simulation.evaluation_gaps import EvaluationGap
 from numaproof.simulation.explaining import Explanation, Scheduling, explain, snapshot
+from numaproof.simulation.lint import Crash
 from numaproof.simulation.node_state import NodeState
 from numaproof.simulation.placement import OutsideAffinity, outside_affinity, why_shared
 from numaproof.simulation.removals import Removals
@@ -469,7 +470,6 @@ Answer = (
     | messages.AdmissionRefused
     | messages.Container
     | messages.Containers
-    | Explanation
     | NodeView
 )
 
@@ -495,8 +495,11 @@ class DefectWarning(msgspec.Struct, frozen=True):
     follows: bool = False
 
 
-Part = Literal["start", "verdict", "container", "explanation", "node"]
-"""The start, whether a pod is admitted, a container's resources, the reasons, or the final node."""
+Part = Literal["start", "verdict", "container", "node"]
+"""The start, whether a pod is admitted, a container's resources, or the final node.
+
+Explanations are not compared: the same answer for other reasons is not another answer.
+"""
 
 
 class _Subject(NamedTuple):
@@ -506,12 +509,7 @@ class _Subject(NamedTuple):
 
 
 def warnings(
-    question: Question,
-    pods: Pods,
-    simulation: Simulation,
-    folder: Path,
-    *,
-    explain_pods: Container[str],
+    question: Question, pods: Pods, simulation: Simulation, folder: Path
 ) -> tuple[DefectWarning, ...]:
     """Returns warnings about a simulation, in the order of its answers.
 
@@ -520,7 +518,6 @@ def warnings(
         pods: the simulated pods.
         simulation: the simulation.
         folder: an empty directory for the state directories of additional simulations.
-        explain_pods: the names of the pods whose admissions were explained.
 
     Raises:
         CannotAnswerError: the reference does not support the request.
@@ -533,7 +530,7 @@ def warnings(
         state_dir = folder / str(next(number))
         state_dir.mkdir()
         lacking = msgspec.structs.replace(question, exceptions=without)
-        return admit_all(lacking, played_pods, str(state_dir), explain_pods=explain_pods)
+        return admit_all(lacking, played_pods, str(state_dir))
 
     documents = play(every, pods)
     kubelet, documented = _answers(simulation), _answers(documents)
@@ -589,15 +586,13 @@ def _answers_about(result: PodResult) -> dict[_Subject, object]:
     return {
         _Subject("verdict", result.pod): result.refusal or "admitted",
         **{_Subject("container", result.pod, name): held for name, held in containers},
-        _Subject("explanation", result.pod): result.explanation,
     }
 
 
 def _independent_differences(differing: list[_Subject]) -> list[_Subject]:
     """Drops differences that others imply; for example, all pods differ if only one node starts."""
     verdicts = {one.pod for one in differing if one.part == "verdict"}
-    held = {one.pod for one in differing if one.part == "container"}
-    implied = {"start": {}, "verdict": {}, "container": verdicts, "explanation": verdicts | held}
+    implied = {"start": {}, "verdict": {}, "container": verdicts}
     telling = [one for one in differing if one.pod not in implied.get(one.part, {one.pod})]
     return telling or differing
 
@@ -636,9 +631,9 @@ def _own(
             admit(kubelet, pod, explain_all=False)
             continue
         node_of(documented).adopt(node_of(kubelet))
-        mine = _answers_about(admit(kubelet, pod, explain_all=True))
+        mine = _answers_about(admit(kubelet, pod, explain_all=False))
         try:
-            others = _answers_about(admit(documented, pod, explain_all=True))
+            others = _answers_about(admit(documented, pod, explain_all=False))
         except CannotAnswerError:
             others = {}
         own |= set(defects.differing_subjects(mine, others))
@@ -650,10 +645,13 @@ class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
 
     Attributes:
         warnings: one for each answer affected by named defects of the kubelet.
+        crashes: the settings with which the kubelet can panic or hang; the answers are those of a
+            kubelet without these defects.
         notes: one sentence for each part of the files that was ignored or skipped.
         not_evaluated: what the pods ask for that could change an answer but is not evaluated.
     """
 
     warnings: tuple[DefectWarning, ...] = ()
+    crashes: tuple[Crash, ...] = ()
     notes: tuple[str, ...] = ()
     not_evaluated: tuple[EvaluationGap, ...] = ()

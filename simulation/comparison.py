@@ -14,6 +14,7 @@ from numaproof.reference.config.fields import DECODED
 from numaproof.simulation import fields, flag_fields
 from numaproof.simulation.admission import admit_pods, begin, node_of, readmissions
 from numaproof.simulation.alignment import are_aligned
+from numaproof.simulation.lint import Crash, crashes
 from numaproof.simulation.refusal_groups import RefusalGroup, refusal_groups
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class ComparedVariant(msgspec.Struct, frozen=True):
     Attributes:
         name: the values that it changes, or its file.
         refusal: why the kubelet does not start with it; the other fields are then empty.
+        crashes: the settings with which the kubelet can panic or hang.
         admitted: the number of pods admitted, including those on the node from the start.
         refused: the number of pods refused.
         exclusive_cpus: the number of CPUs assigned exclusively.
@@ -66,8 +68,9 @@ class ComparedVariant(msgspec.Struct, frozen=True):
         unaligned_pods: the number of other pods with exclusive CPUs.
         split_cores: the number of cores whose threads a container shares with others.
         whole_nodes: the number of NUMA nodes without an exclusively assigned CPU.
-        is_best: whether no other configuration is better: more pods admitted, then more exclusive
-            CPUs, more pods aligned, fewer cores split, and more whole nodes.
+        is_best: whether it has no crashes, and no other such configuration is better: more pods
+            admitted, then more exclusive CPUs, more pods aligned, fewer cores split, and more whole
+            nodes.
         causes: the refused pods by cause.
         gains: the pods that it admits, but the first configuration does not.
         losses: the pods that the first configuration admits, but this one does not.
@@ -75,6 +78,7 @@ class ComparedVariant(msgspec.Struct, frozen=True):
 
     name: str
     refusal: messages.StartRefused | None = None
+    crashes: tuple[Crash, ...] = ()
     admitted: int = 0
     refused: int = 0
     exclusive_cpus: int = 0
@@ -201,10 +205,10 @@ def compare(
         gains = tuple(pod for pod, admitted in changed.items() if admitted)
         losses = tuple(pod for pod, admitted in changed.items() if not admitted)
         found.append(msgspec.structs.replace(one, gains=gains, losses=losses))
-    best = max((_rank(one) for one in found if not one.refusal), default=None)
+    usable = [one for one in found if not (one.refusal or one.crashes)]
+    best = max(map(_rank, usable), default=None)
     return tuple(
-        msgspec.structs.replace(one, is_best=not one.refusal and _rank(one) == best)
-        for one in found
+        msgspec.structs.replace(one, is_best=one in usable and _rank(one) == best) for one in found
     )
 
 
@@ -231,7 +235,9 @@ def _play(
     evicted = {name for one in arriving for name in one.preempted}
     verdicts = {pod: one.refusal is None and pod not in evicted for pod, one in results.items()}
     node = node_of(reference)
-    return _measure(variant.name, node, tuple(results.values()), verdicts), verdicts
+    measured = _measure(variant.name, node, tuple(results.values()), verdicts)
+    crashing = () if variant.question.follows_docs else tuple(crashes(node.setup))
+    return msgspec.structs.replace(measured, crashes=crashing), verdicts
 
 
 def _measure(

@@ -18,6 +18,7 @@ from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.pods import quantity
 from numaproof.simulation import fields
 from numaproof.simulation.documents import mapping
+from numaproof.simulation.evaluation_gaps import NETWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,11 +33,15 @@ class ComposedPod(NamedTuple):
         path: the path of its containers' parent, or of the value that it is made from.
         spec: the specification.
         parts: the paths of parts of the document that it contains, with their types.
+        gaps: what the value asks for that is not evaluated.
+        note: what the operator adds to this pod, for the user.
     """
 
     path: PathTuple
     spec: dict[str, Any]
     parts: tuple[tuple[PathTuple, str], ...] = ()
+    gaps: tuple[str, ...] = ()
+    note: str = ""
 
 
 Compose = Callable[["Document", dict[str, Any], "PathTuple"], ComposedPod | None]
@@ -59,14 +64,96 @@ def pod_spec(document: Document, value: dict[str, Any], path: PathTuple) -> Comp
 def knative_pod(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod | None:
     """Makes a pod of Knative Serving, which adds the container ``queue-proxy``.
 
-    Its default request is 25m CPUs, without limits (Knative, "Configure Deployment resources").
+    Its default request is 25m CPUs, without limits; annotations override both (Knative, "Configure
+    Deployment resources").
     """
     place = (*path, "spec")
     spec = mapping(document, value.get("spec"), place)
     containers, parts = _containers(document, spec, "containers", place)
     containers = [{"name": "user-container", **one} for one in containers]
-    proxy = {"name": "queue-proxy", "resources": {"requests": {"cpu": "25m"}}}
-    return ComposedPod(place, {**_pod_fields(spec), "containers": [*containers, proxy]}, parts)
+    annotated = (*path, "metadata", "annotations")
+    annotations = mapping(document, value_at(document.data, annotated) or {}, annotated)
+    resources: dict[str, dict[str, Any]] = {"requests": {"cpu": "25m"}, "limits": {}}
+    gaps = []
+    for name, value_ in annotations.items():
+        about, _, key = str(name).partition("/")
+        if about != _QUEUE:
+            continue
+        if found := _QUEUE_RESOURCE.fullmatch(key):
+            _bytes(document, value_, (*annotated, name))
+            resources[f"{found[2]}s"][found[1]] = value_
+        else:
+            gaps.append(f"{name}: the resources of queue-proxy")
+    proxy = {"name": "queue-proxy", "resources": resources}
+    made = {**_pod_fields(spec), "containers": [*containers, proxy]}
+    return ComposedPod(place, made, parts, tuple(gaps))
+
+
+_QUEUE = "queue.sidecar.serving.knative.dev"
+_QUEUE_RESOURCE = re.compile(r"(cpu|memory|ephemeral-storage)-resource-(request|limit)")
+_AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
+_WAITING = {"cpu": "200m", "memory": "256Mi"}
+_SUBMITTER = {
+    "requests": {"cpu": "500m", "memory": "200Mi"},
+    "limits": {"cpu": "1", "memory": "1Gi"},
+}
+
+
+def ray_head(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod:
+    """Makes the head of a Ray cluster.
+
+    KubeRay adds the container ``autoscaler`` if the cluster has one, by default with 500m CPUs and
+    512Mi of memory, and the job's submitter in ``SidecarMode`` (KubeRay, "API Reference").
+    """
+    cluster, job = (value_at(document.data, path[:-steps]) for steps in (2, 3))
+    place = (*path[:-2], "autoscalerOptions")
+    _check_slips(document, cluster, ("autoscalerOptions", "enableInTreeAutoscaling"), path[:-2])
+    options = mapping(document, cluster.get("autoscalerOptions") or {}, place)
+    extra = []
+    parts: tuple[tuple[PathTuple, str], ...] = ()
+    if cluster.get("enableInTreeAutoscaling"):
+        resources = options.get("resources") or {"limits": _AUTOSCALER}
+        extra.append({"name": "autoscaler", "resources": resources})
+        if options.get("resources"):
+            parts = (((*place, "resources"), "ResourceRequirements"),)
+    if job.get("submissionMode") == "SidecarMode":
+        extra.append({"name": "ray-job-submitter", "resources": _SUBMITTER})
+    return _with_added(document, value, path, "containers", extra)._replace(
+        parts=((path, "PodTemplateSpec"), *parts)
+    )
+
+
+def ray_worker(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod:
+    """Makes a worker of a Ray cluster, to which KubeRay adds an init container."""
+    waiting = {"name": "wait-gcs-ready", "resources": {"limits": _WAITING}}
+    return _with_added(document, value, path, "initContainers", [waiting])
+
+
+def ray_submitter(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod | None:
+    """Makes the pod that submits a Ray job unless the job has a template for it or needs none."""
+    _check_slips(document, value, ("submissionMode",), path)
+    mode = value.get("submissionMode") or "K8sJobMode"
+    if mode != "K8sJobMode" or value.get("submitterPodTemplate"):
+        return None
+    spec = {"containers": [{"name": "ray-job-submitter", "resources": _SUBMITTER}]}
+    return ComposedPod(path, spec, note="a submitter is added, with KubeRay's default resources")
+
+
+def _with_added(
+    document: Document,
+    template: dict[str, Any],
+    path: PathTuple,
+    field: str,
+    extra: list[dict[str, Any]],
+) -> ComposedPod:
+    """Returns the pod of a template with an operator's containers after its own."""
+    place = (*path, "spec")
+    spec = mapping(document, template.get("spec"), place)
+    own, _ = _containers(document, spec, field, place)
+    made = {**spec, field: [*own, *extra]} if extra else spec
+    names = " and ".join(one["name"] for one in extra)
+    note = f"KubeRay adds {names}" if extra else ""
+    return ComposedPod(place, made, ((path, "PodTemplateSpec"),), note=note)
 
 
 def kserve_component(
@@ -233,7 +320,9 @@ def virtual_machine(
     ]
     overhead = _LAUNCHER + size // 512 + 8 * _MIB * ((whole or 1) + 1)
     overhead += 32 * _MIB * (devices.get("autoattachGraphicsDevice") is not False)
-    overhead += 1024 * _MIB * bool(attached)
+    interfaces = _with_places(document, devices, "interfaces", (*inside, "devices"))
+    has_sriov = any("sriov" in interface for interface, _ in interfaces)
+    overhead += 1024 * _MIB * bool(attached or has_sriov)
     if huge:
         pages = _text(document, huge.get("pageSize"), (*inside, "memory", "hugepages"))
         requests[f"hugepages-{pages}"] = limits[f"hugepages-{pages}"] = size
@@ -252,7 +341,8 @@ def virtual_machine(
     for name in filter(None, attached):  # devices of resource claims have no name
         limits[name] = requests[name] = limits.get(name, 0) + 1
     compute = {"name": "compute", "resources": {"requests": requests, "limits": limits}}
-    return ComposedPod(path, {**_pod_fields(spec), "containers": [compute]})
+    gaps = (NETWORKS,) if has_sriov else ()
+    return ComposedPod(path, {**_pod_fields(spec), "containers": [compute]}, gaps=gaps)
 
 
 def _vcpus(document: Document, cpu: Mapping[str, Any], path: PathTuple) -> int:

@@ -218,7 +218,7 @@ def _warnings(
     question: Question, fixed_config: dict[str, Any], setup: NodeSetup, wrong: list[PathTuple]
 ) -> Iterator[ConfigurationFinding]:
     """Yields warnings about fields that the fixes left unchanged and that have no error."""
-    for warning in lint.warnings(msgspec.structs.replace(question, config=fixed_config), setup):
+    for warning in lint.warnings(fixed_config, question.kubernetes, setup):
         path = warning[0]
         related = any(
             _are_related(path, other) or path[0] in _DEPENDENT.get(other[:1], ()) for other in wrong

@@ -109,7 +109,7 @@ def attribute_defects(
         mine = kubelet.get(subject)
         at_work = [name for name in names if lacking[name].get(subject) != mine]
         found[subject] = tuple(
-            map(_find_defect, at_work or _smallest_set(subject, mine, names, ask))
+            map(named_defect, at_work or _smallest_set(subject, mine, names, ask))
         )
     return found
 
@@ -132,6 +132,7 @@ def _smallest_set(
 _BY_NAME: Mapping[str, Defect] = {one.name: one for one in DEFECTS}
 
 
-def _find_defect(name: str) -> NamedDefect:
+def named_defect(name: str) -> NamedDefect:
+    """Returns the defect of that name."""
     defect = _BY_NAME[name]
     return NamedDefect(name, defect.what, f"{PAGE}#{name}", defect.issue)

@@ -27,6 +27,9 @@ _RUNTIME_CLASS = "runtimeClassName: the overhead and node selector of the Runtim
 _STORAGE = "ephemeral-storage: whether the node has enough"
 _PORTS = "hostPort: whether the ports are free"
 _VOLUMES = "persistent volumes: whether this node can attach them"
+NETWORKS = "additional networks: the devices of an SR-IOV network, unless the pod requests them"
+"""The gap of a pod with networks of Multus."""
+_NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 RESIZE = "resize in place: the pod counts with the resources of its specification"
 """The gap of a pod that is being resized."""
 _LIMIT = 3
@@ -64,9 +67,16 @@ def summarize(pods: Iterable[tuple[str, Sequence[str]]]) -> tuple[EvaluationGap,
     )
 
 
-def of_pod(spec: Mapping[str, Any], status: object = None) -> tuple[str, ...]:
-    """Returns what is not evaluated in a pod, given its specification and its status, if any."""
-    return tuple(_gaps(spec, status if isinstance(status, dict) else {}))
+def of_pod(
+    spec: Mapping[str, Any], status: object = None, annotations: object = None
+) -> tuple[str, ...]:
+    """Returns what is not evaluated in a pod.
+
+    `status` and `annotations` are the pod's, if it has any.
+    """
+    gaps = tuple(_gaps(spec, status if isinstance(status, dict) else {}))
+    has_networks = isinstance(annotations, dict) and _NETWORKS_ANNOTATION in annotations
+    return (*gaps, NETWORKS) if has_networks else gaps
 
 
 def _gaps(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, NUMASet
-from numaproof.reference.capacity.allocatable import PODS
+from numaproof.reference.capacity.allocatable import PODS, in_units
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices import policy
@@ -24,6 +24,7 @@ from numaproof.reference.devices.state import Devices, DeviceState
 from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.requests import container_amounts, peak
+from numaproof.reference.pods import quantity
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import Demand, Resources, TopologyHint
 from numaproof.reference.topology.hints import Hints as ResourceHints
@@ -456,15 +457,14 @@ def _cpus(
     if failure.error.reason != "SMTAlignmentError":
         holders = _describe_holders(policy, manager, reusable, names)
         text = f"{amount('cpu', count)} requested, {free} free. {holders}"
-        return _allocation(failure, text, where), (f"request at most {amount('cpu', free)}",) * (
-            0 < free < count
-        )
+        helps = 0 < free < count and not _needs_more_cpus(pod, failure.container)
+        return _allocation(failure, text, where), (
+            f"request at most {amount('cpu', free)}",
+        ) * helps
     rule = f"full-pcpus-only assigns whole cores of {amount('cpu', per_core)} each"
     if count % per_core:
-        below = count // per_core * per_core
-        choice = " or ".join(str(one) for one in (below, below + per_core) if one)
         text = f"{rule}: {count} is not a multiple of {per_core}"
-        return _allocation(failure, text, Candidates()), (f"request {choice} CPUs",)
+        return _allocation(failure, text, Candidates()), (_whole_cores(pod, failure, per_core),)
     broken = CPUSet.from_mask(policy.broken_cores & ~policy.reserved)
     unusable = f" CPUs that share a core with a reserved CPU do not count: {broken}."
     whole = (available & ~policy.broken_cores).bit_count()
@@ -473,6 +473,32 @@ def _cpus(
         + _describe_holders(policy, manager, reusable, names)
     )
     return _allocation(failure, text, Candidates()), ()
+
+
+def _needs_more_cpus(pod: Pod, container: PodContainer | None) -> bool:
+    """Whether containers after this one also need exclusive CPUs; not known for the whole pod."""
+    if container is None:
+        return False
+    later = pod.containers[pod.containers.index(container) + 1 :]
+    return any(pod.exclusive_cpus(one) for one in later)
+
+
+def _whole_cores(pod: Pod, failure: FailedAllocation, per_core: int) -> str:
+    """Advises on the requests of all containers whose CPUs don't fill cores."""
+
+    def choice(count: int) -> str:
+        below = count // per_core * per_core
+        return " or ".join(str(one) for one in (below, below + per_core) if one)
+
+    if failure.container is None:
+        return f"request {choice(requests.exclusive_cpus(pod, None))} CPUs"
+    counts = {one.name: pod.exclusive_cpus(one) for one in pod.containers}
+    odd = {name: count for name, count in counts.items() if count % per_core}
+    if len(odd) == 1:
+        return f"request {choice(counts[failure.container.name])} CPUs"
+    return "request " + " and ".join(
+        f"{choice(count)} CPUs for container {name}" for name, count in odd.items()
+    )
 
 
 def _describe_holders(
@@ -720,7 +746,7 @@ def explain(node: StartedNode, pod: Pod, names: Mapping[str, str]) -> Explanatio
         return Explanation(summary, (*steps, allocation), advice, cause)
     refused = next((one for one in observed.merges if not one.admitted), None)
     if policy is None or refused is None:
-        if room := [_room(one) for one in node.shortages(pod)]:
+        if room := [_room(pod, one) for one in node.shortages(pod)]:
             cause = Cause("allocatable", tuple(one.resource for one in room))
             return Explanation("; ".join(one.text for one in room), (*steps, *room), cause=cause)
         return Explanation("every manager can satisfy the request", tuple(steps))
@@ -767,14 +793,16 @@ def _allocation_cause(setup: NodeSetup, pod: Pod, failure: FailedAllocation) -> 
     return Cause("free", tuple(short))
 
 
-def _room(shortage: Shortage) -> Room:
-    """Explains which requests exceed the node's allocatable resources."""
+def _room(pod: Pod, shortage: Shortage) -> Room:
+    """Explains which requests of a pod exceed the node's allocatable resources."""
     resource, request, others, capacity = shortage
     if resource == PODS:
         text = f"the node allows {plural(capacity, 'pod')}, and {others} are on it"
     else:
         wish, taken, whole = (requests.room(resource, one) for one in shortage[1:])
-        text = f"{wish} requested, {whole} allocatable"
+        overhead = in_units(resource, quantity.parse(pod.overhead.get(resource, 0)))
+        included = f" (overhead: {requests.room(resource, overhead)})" if overhead else ""
+        text = f"{wish} requested{included}, {whole} allocatable"
         if others:
             text += f", {taken} requested by other pods"
     return Room(resource, request, others, capacity, text)

@@ -27,6 +27,7 @@ from numaproof.simulation.admission import (
 from numaproof.simulation.causes import Cause
 from numaproof.simulation.evaluation_gaps import EvaluationGap, summarize
 from numaproof.simulation.explaining import cause_of
+from numaproof.simulation.lint import Crash, crashes
 from numaproof.simulation.trials import shape, trial_node
 from numaproof.simulation.workload_summary import workload_names
 
@@ -52,6 +53,7 @@ class FleetNode(msgspec.Struct, frozen=True, kw_only=True):
         name: its name.
         kubernetes: its release.
         refusal: why its kubelet does not start, if so.
+        crashes: the settings with which its kubelet can panic or hang.
         pods_on_node: the number of pods on it from the start.
         ended_pods: those of them that a restart of the kubelet would end.
         placed_pods: the number of pods placed on it.
@@ -61,6 +63,7 @@ class FleetNode(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kubernetes: str
     refusal: messages.StartRefused | None = None
+    crashes: tuple[Crash, ...] = ()
     pods_on_node: int = 0
     ended_pods: tuple[str, ...] = ()
     placed_pods: int = 0
@@ -263,7 +266,13 @@ def _start_one(question: Question, state_dir: str) -> tuple[FleetNode, _State | 
         return FleetNode(name="", kubernetes=kubernetes, refusal=start), None
     on_node = readmissions(reference, [one.pod for one in question.pods_on_node])
     ended = tuple(one.pod for one in on_node if one.refusal)
-    node = FleetNode(name="", kubernetes=kubernetes, pods_on_node=len(on_node), ended_pods=ended)
+    node = FleetNode(
+        name="",
+        kubernetes=kubernetes,
+        crashes=() if question.follows_docs else tuple(crashes(node_of(reference).setup)),
+        pods_on_node=len(on_node),
+        ended_pods=ended,
+    )
     return node, _State(node_of(reference))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import options as cpu_options
@@ -11,15 +13,15 @@ from numaproof.reference.cpu.topology import CPUTopology, touching
 from numaproof.reference.deviations import releases
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology import options as topology_options
+from numaproof.simulation.defects import NamedDefect, named_defect
 from numaproof.simulation.requests import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from numaproof.inputs.documents import PathTuple as Path
     from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.node import NodeSetup
-    from numaproof.simulation.admission import Question
 
 Warning_ = tuple[tuple[str | int, ...], str, str, str]
 """The path of the field, the problem, a fix, and the page of the documentation."""
@@ -36,9 +38,8 @@ _LARGEST_NODE = 63
 _HALF = 1 << 63
 
 
-def warnings(question: Question, setup: NodeSetup) -> Iterator[Warning_]:
-    """Yields the warnings about a valid configuration, field by field."""
-    config = question.config
+def warnings(config: dict[str, Any], kubernetes: str, setup: NodeSetup) -> Iterator[Warning_]:
+    """Yields the warnings about a valid configuration of a release, field by field."""
     yield from _overridden(config)
     if setup.cpu is not None:
         yield from _reserved_cpus(config, setup.cpu)
@@ -49,7 +50,63 @@ def warnings(question: Question, setup: NodeSetup) -> Iterator[Warning_]:
         message = "has no effect without memoryManagerPolicy: Static"
         yield ("reservedMemory",), message, "remove it, or set the policy", MEMORY
     yield from _topology(config, setup)
-    yield from _gates(config, question.kubernetes)
+    for one in crashes(setup):
+        yield one.path, one.message, one.fix, one.section
+    yield from _gates(config, kubernetes)
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """A setting with which a named defect makes the kubelet panic or hang on this machine.
+
+    `path` leads to the setting; the other attributes are as in a warning.
+    """
+
+    defect: NamedDefect
+    path: tuple[str, ...]
+    message: str
+    fix: str
+    section: str
+
+
+def crashes(setup: NodeSetup) -> Iterator[Crash]:
+    """Yields the settings with which the kubelet can panic or hang."""
+    cpu, policy, nodes = setup.cpu, setup.topology_policy, setup.nodes
+    if cpu and cpu.options.full_cores and cpu.options.across_numa:
+        siblings = CPUSet.from_mask(cpu.broken_cores & ~cpu.reserved)
+        if siblings:
+            path = ("cpuManagerPolicyOptions", cpu_options.ACROSS_NUMA)
+            message = (
+                "can make the kubelet hang forever: reserved CPUs share a core with "
+                f"{format_numbers('CPU', siblings)}, which full-pcpus-only never assigns"
+            )
+            fix = "reserve whole cores, or remove it"
+            yield Crash(named_defect("distribute-endless-loop"), path, message, fix, CPU)
+    if policy is None:
+        return
+    if len(nodes) > _MANY_NODES:
+        path = ("topologyManagerPolicyOptions", topology_options.MAX_ALLOWABLE_NUMA_NODES)
+        message = (
+            f"makes the kubelet try all sets of {len(nodes)} NUMA nodes: an admission takes "
+            "seconds with 12 nodes, twice as long with each additional node, and may never end"
+        )
+        fix = "use the none policy, or fewer NUMA nodes per socket"
+        yield Crash(named_defect("merge-of-all-combinations"), path, message, fix, TOPOLOGY)
+    if policy.rules.distances is not None and _has_gaps(nodes):
+        path = ("topologyManagerPolicyOptions", topology_options.CLOSEST)
+        message = (
+            "makes the kubelet panic or compare the wrong distances: the node ids of this machine "
+            "have gaps"
+        )
+        defect = named_defect("closest-nodes-panic-on-node-id")
+        yield Crash(defect, path, message, "remove it", TOPOLOGY)
+    if not all(0 <= node <= _LARGEST_NODE for node in nodes):
+        message = "makes the kubelet panic on this machine: hints can hold only NUMA nodes 0 to 63"
+        defect = named_defect("hints-panic-on-node-id")
+        yield Crash(defect, ("topologyManagerPolicy",), message, "use the none policy", TOPOLOGY)
+
+
+def _has_gaps(nodes: Collection[int]) -> bool:
+    return sorted(nodes) != [*range(len(nodes))]
 
 
 def _overridden(config: dict[str, Any]) -> Iterator[Warning_]:
@@ -81,12 +138,7 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[War
     siblings = CPUSet.from_mask(cpu.broken_cores & ~cpu.reserved)
     if siblings:
         message = f"splits cores: reserved CPUs share one with {format_numbers('CPU', siblings)}"
-        if cpu.options.full_cores and cpu.options.across_numa:
-            message += (
-                ", which full-pcpus-only never assigns; with distribute-cpus-across-numa the "
-                "kubelet can hang forever on such a machine"
-            )
-        elif cpu.options.full_cores:
+        if cpu.options.full_cores:
             message += ", which full-pcpus-only never assigns"
         else:
             message += ", so pods with exclusive CPUs share cores with system daemons"
@@ -207,14 +259,7 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
     if setup.cpu is None and setup.memory is None:
         message = "aligns only devices: neither the CPU nor the Memory Manager is static"
         yield ("topologyManagerPolicy",), message, "set cpuManagerPolicy: static", TOPOLOGY
-    if len(nodes) > _MANY_NODES:
-        message = (
-            f"makes the kubelet try all sets of {len(nodes)} NUMA nodes: an admission takes "
-            "seconds with 12 nodes, twice as long with each additional node, and may never end"
-        )
-        path = ("topologyManagerPolicyOptions", topology_options.MAX_ALLOWABLE_NUMA_NODES)
-        yield path, message, "use the none policy, or fewer NUMA nodes per socket", TOPOLOGY
-    elif topology_options.MAX_ALLOWABLE_NUMA_NODES in given:
+    if len(nodes) <= _MANY_NODES and topology_options.MAX_ALLOWABLE_NUMA_NODES in given:
         message = (
             f"has no effect: the machine has {plural(len(nodes), 'NUMA node')},"
             " and 8 are always allowed"
@@ -223,9 +268,6 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
         yield path, message, "remove it", TOPOLOGY
     if topology_options.CLOSEST in given:
         yield from _closest(setup)
-    if not all(0 <= node <= _LARGEST_NODE for node in nodes):
-        message = "makes the kubelet panic on this machine: hints can hold only NUMA nodes 0 to 63"
-        yield ("topologyManagerPolicy",), message, "use the none policy", TOPOLOGY
 
 
 def _closest(setup: NodeSetup) -> Iterator[Warning_]:
@@ -239,13 +281,7 @@ def _closest(setup: NodeSetup) -> Iterator[Warning_]:
             else "it is off by default"
         )
         yield path, f"has no effect: {reason}", "remove it", TOPOLOGY
-    elif sorted(nodes) != [*range(len(nodes))]:
-        message = (
-            "makes the kubelet panic or compare the wrong distances: the node ids of this machine "
-            "have gaps"
-        )
-        yield path, message, "remove it", TOPOLOGY
-    elif len(nodes) <= 2:  # noqa: PLR2004 - two nodes are one pair
+    elif len(nodes) <= 2 and not _has_gaps(nodes):  # noqa: PLR2004 - two nodes are one pair
         message = f"has no effect: the machine has {plural(len(nodes), 'NUMA node')}"
         yield path, message, "remove it", TOPOLOGY
 

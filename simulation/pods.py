@@ -371,7 +371,9 @@ class _Reader:
         )
         manifest = stored_manifest(owner.document, source.path, spec, metadata)
         self._notes += (f"{owner.where}: {name}: {one}" for one in fractions(manifest))
-        gaps = evaluation_gaps.of_pod(spec, status)
+        around = (*source.path[:-1], "metadata", "annotations")
+        annotations = value_at(owner.document.data, around)
+        gaps = (*source.gaps, *evaluation_gaps.of_pod(spec, status, annotations))
         if spec is not source.spec:
             gaps = tuple(gap for gap in gaps if gap != evaluation_gaps.RESIZE)
             what = "a resize in place is pending: it counts with its allocated resources"

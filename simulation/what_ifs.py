@@ -32,6 +32,7 @@ from numaproof.simulation.configuration_check import ConfigurationFinding  # noq
 from numaproof.simulation.evaluation_gaps import RESIZE, summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
+from numaproof.simulation.lint import crashes
 from numaproof.simulation.node_state import RunningPod, StateDifference, differences
 from numaproof.simulation.refusal_groups import RefusalGroup, refusal_groups
 from numaproof.simulation.remaining import Remaining, remaining
@@ -199,9 +200,11 @@ def simulate(
     if isinstance(start, messages.StartRefused):
         found = NodeSimulation(start)
     else:
+        crashing = () if question.follows_docs else tuple(crashes(node_of(reference).setup))
         found = _Player(reference, question, str(own), wishes).play(start, pods, actions)
+        found = msgspec.structs.replace(found, crashes=crashing)
     if not question.follows_docs:
-        told = warnings(question, pods, found, others, explain_pods=wishes.explain_pods)
+        told = warnings(question, pods, found, others)
         found = msgspec.structs.replace(found, warnings=told)
     arriving = (*pods, *(pod for action in actions for pod in action.pods))
     on_node = question.state.pods if question.state else ()

@@ -45,7 +45,8 @@ class Template(NamedTuple):
 
     Attributes:
         path: the fields that lead there; ``[]`` is every item of a list, ``{}`` every value of a
-            mapping. A ``|`` separates alternatives for a field: the first that is set counts.
+            mapping. A ``|`` separates alternatives for a field: the first that is set counts. The
+            name of an annotation follows ``annotations.``.
         counts: the number of pods is the product of these factors. Their paths begin like `path`.
         role: a name for the pods of this template, or the path of one. By default, the field
             ``name`` of the list's item, or the key of the mapping.
@@ -91,10 +92,19 @@ def _ray(cluster: str, *more: Template) -> tuple[Template, ...]:
         none_if=f"{group}.suspend",
     )
     counts = (replicas, *_replicas(f"{group}.numOfHosts"))
+    head, worker = composed_pods.ray_head, composed_pods.ray_worker
     return (
-        Template(f"{cluster}.headGroupSpec.template", role="head"),
-        Template(f"{group}.template", counts, f"{group}.groupName"),
+        Template(f"{cluster}.headGroupSpec.template", role="head", compose=head),
+        Template(f"{group}.template", counts, f"{group}.groupName", worker),
         *more,
+    )
+
+
+def _ray_job(job: str) -> tuple[Template, ...]:
+    return _ray(
+        f"{job}.rayClusterSpec",
+        Template(f"{job}.submitterPodTemplate", role="submitter"),
+        Template(job, role="submitter", compose=composed_pods.ray_submitter),
     )
 
 
@@ -149,7 +159,9 @@ def _flink(name: str, role: str, *, is_assumed: bool) -> Template:
 
 def _knative(path: str) -> tuple[Template, ...]:
     note = "the container queue-proxy is added"
-    return (Template(path, compose=composed_pods.knative_pod, is_assumed=True, note=note),)
+    scale = "autoscaling.knative.dev/min-scale|autoscaling.knative.dev/minScale"
+    counts = (Count((), at_least=f"{path}.metadata.annotations.{scale}"),)
+    return (Template(path, counts, "", composed_pods.knative_pod, is_assumed=True, note=note),)
 
 
 def _kserve(component: str) -> Template:
@@ -222,11 +234,9 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
     ("trainer.kubeflow.org", "ClusterTrainingRuntime"): _RUNTIME,
     ("workload.codeflare.dev", "AppWrapper"): (Template("spec.components[].template"),),
     ("ray.io", "RayCluster"): _ray("spec"),
-    ("ray.io", "RayJob"): _ray(
-        "spec.rayClusterSpec", Template("spec.submitterPodTemplate", role="submitter")
-    ),
+    ("ray.io", "RayJob"): _ray_job("spec"),
     ("ray.io", "RayService"): _ray("spec.rayClusterConfig"),
-    ("ray.io", "RayCronJob"): _ray("spec.jobTemplate.rayClusterSpec"),
+    ("ray.io", "RayCronJob"): _ray_job("spec.jobTemplate"),
     ("sparkoperator.k8s.io", "SparkApplication"): _spark("spec"),
     ("sparkoperator.k8s.io", "ScheduledSparkApplication"): _spark("spec.template"),
     ("kubernetes.dask.org", "DaskCluster"): _dask("spec"),
@@ -325,7 +335,7 @@ SUSPENSIONS: tuple[tuple[str, object], ...] = (
 CORE_GROUPS = ("", "apps", "autoscaling", "batch", "extensions", "policy")
 """The API groups of Kubernetes that have no dot."""
 
-_SIDECARS = "its containers are added to other pods, not to these"
+_SIDECARS = "the containers that it adds to pods are not simulated"
 REASONS: Mapping[tuple[str, str], str] = {
     ("", "LimitRange"): "its defaults are not added to pods",
     ("trainer.kubeflow.org", "TrainJob"): "its pods are described by its runtime",

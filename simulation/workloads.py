@@ -64,6 +64,7 @@ class PodSource(NamedTuple):
         path: the path of the specification, or of the value that it is made from.
         spec: the specification.
         parts: the paths of parts of the document that it contains, with their types.
+        gaps: what the object asks for, other than the specification, that is not evaluated.
         number: the number of pods.
         is_assumed: whether the object does not determine the number.
         can_vary: whether there can be another number of pods on a node.
@@ -75,6 +76,7 @@ class PodSource(NamedTuple):
     path: PathTuple
     spec: dict[str, Any]
     parts: tuple[tuple[PathTuple, str], ...]
+    gaps: tuple[str, ...]
     number: int
     is_assumed: bool
     can_vary: bool
@@ -199,6 +201,8 @@ def _slips_along(
     workload: Workload, steps: tuple[str, ...], keys: tuple[str, ...]
 ) -> Iterator[DocumentError]:
     for number, step in enumerate(steps):
+        if step == _ANNOTATIONS:
+            return  # Similar annotations mean other things.
         for place in _expand(workload, steps[:number]):
             value = value_at(workload.fields, place)
             if step == _ITEM or not isinstance(value, dict):
@@ -245,11 +249,14 @@ def _at(workload: Workload, template: Template, place: PathTuple) -> Iterator[Po
         yield PodSource(
             workload,
             _role(workload.fields, template, place),
-            *made,
+            made.path,
+            made.spec,
+            made.parts,
+            made.gaps,
             number,
             is_assumed=template.is_assumed and not any(is_set for _, is_set in numbers),
             can_vary=bool(template.counts) or template.is_assumed,
-            note=template.note,
+            note=made.note or template.note,
         )
 
 
@@ -270,12 +277,15 @@ def _is_object(value: Mapping[str, Any]) -> bool:
 
 
 _ITEM, _VALUE = "[]", "{}"
+_ANNOTATIONS = "annotations"
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """Splits a path; ``[]`` and ``{}`` become steps of their own."""
-    spaced = path.replace(_ITEM, f".{_ITEM}").replace(_VALUE, f".{_VALUE}")
-    return tuple(filter(None, spaced.split(".")))
+    """Splits a path; ``[]`` and ``{}`` become steps of their own, and so does an annotation."""
+    fields_, _, annotation = path.partition(f"{_ANNOTATIONS}.")
+    spaced = fields_.replace(_ITEM, f".{_ITEM}").replace(_VALUE, f".{_VALUE}")
+    steps = tuple(filter(None, spaced.split(".")))
+    return (*steps, _ANNOTATIONS, annotation) if annotation else steps
 
 
 def _expand(workload: Workload, steps: tuple[str, ...]) -> list[PathTuple]:
@@ -317,26 +327,34 @@ def _numbers(
 ) -> Iterator[tuple[int, bool]]:
     """Yields the factors of the number of pods, and whether the object sets them."""
     for factor in template.counts:
-        values = []
-        for text in factor.paths:
-            steps = _bind(_steps(text), place)
-            value = value_at(workload.fields, steps)
-            if value is None:
-                continue
-            if type(value) is not int or value < 0:
-                where, message = (*workload.path, *steps), f"invalid number {value!r}"
-                raise workload.document.error(where, message, "use a whole number, 0 or more")
-            values.append(value)
+        found = (_number(workload, text, place) for text in factor.paths)
+        values = [value for value in found if value is not None]
         number = max(0, min(values, default=factor.default) - factor.less)
-        at_least, at_most, none = (
-            value_at(workload.fields, _bind(_steps(text), place)) if text else None
-            for text in (factor.at_least, factor.at_most, factor.none_if)
+        at_least, at_most = (
+            _number(workload, text, place) for text in (factor.at_least, factor.at_most)
         )
-        if type(at_most) is int:
+        none = value_at(workload.fields, _bind(_steps(factor.none_if), place))
+        if at_most is not None:
             number = min(number, at_most)
-        if type(at_least) is int:
+        if at_least is not None:
             number = max(number, at_least)
-        yield 0 if none is True else number, bool(values) or type(at_least) is int
+        yield 0 if none is True else number, bool(values) or at_least is not None
+
+
+def _number(workload: Workload, path: str, place: PathTuple) -> int | None:
+    """Returns the number at a path, as text if it is an annotation; None if there is none."""
+    if not path:
+        return None
+    *inside, last = _bind(_steps(path), place)
+    choices = [(*inside, name) for name in str(last).split("|")]
+    steps = next((one for one in choices if value_at(workload.fields, one) is not None), choices[0])
+    value = value_at(workload.fields, steps)
+    is_text = _ANNOTATIONS in steps and isinstance(value, str) and value.isdecimal()
+    number = int(value) if is_text else value
+    if number is None or (type(number) is int and number >= 0):
+        return number
+    where, message = (*workload.path, *steps), f"invalid number {value!r}"
+    raise workload.document.error(where, message, "use a whole number, 0 or more")
 
 
 def _bind(steps: tuple[str, ...], place: PathTuple) -> PathTuple:
@@ -374,7 +392,7 @@ def _find_by_shape(workload: Workload) -> Iterator[PodSource]:
             part = (full[:-1], "PodTemplateSpec")
         # A single template needs no name of its own.
         role = dotted_path(_short(place)) if len(found) > 1 else ""
-        yield PodSource(workload, role, full, value, (part,), 1, is_assumed=True, can_vary=True)
+        yield PodSource(workload, role, full, value, (part,), (), 1, is_assumed=True, can_vary=True)
 
 
 def _short(place: PathTuple) -> PathTuple:

@@ -88,7 +88,7 @@ def uneven(*threads: int) -> MachineInfo:
     return MachineInfo(sum(threads), len(threads), 1, GIB, None, (node,))
 
 
-def with_node(machine: MachineInfo, node_id: int, **changes: Any) -> MachineInfo:
+def with_node(machine: MachineInfo, node_id: int, /, **changes: Any) -> MachineInfo:
     """Returns the machine with one node changed."""
     topology = tuple(
         msgspec.structs.replace(node, **changes) if node.node_id == node_id else node

@@ -57,3 +57,27 @@ def test_a_refused_configuration_is_shown_with_every_fix(command: Command) -> No
     assert Path("node.html").read_text().count("<strong>Fix: ") == 2
     errors = json.loads(command(*shared, "--json").out)["errors"]
     assert [one["path"] for one in errors] == [["topologyManagerPolicy"], ["cpuManagerPolicy"]]
+
+
+def test_strict_fails_if_the_kubelet_can_panic(command: Command) -> None:
+    Path("kubelet.yaml").write_text(f"{KUBELET}topologyManagerPolicy: best-effort\n")
+    Path("pods.yaml").write_text(POD)
+    line = ("simulate", "--machine", "power9-ac922", "--config", "kubelet.yaml", "pods.yaml")
+    assert command(*line).code == 0
+    assert command(*line, "--strict").code == 1
+
+
+def test_a_corrupt_checkpoint_is_the_answer_without_pods(command: Command) -> None:
+    Path("kubelet.yaml").write_text(f'{KUBELET}cpuManagerPolicy: static\nreservedSystemCPUs: "0"\n')
+    state = {"policyName": "static", "defaultCpuSet": "0,2-7", "entries": {"uid": {"main": "1"}}}
+    sound = checkpoints.text(state)
+    Path("kubelet").mkdir()
+    line = ("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "--state")
+    Path("kubelet/cpu_manager_state").write_text(sound)
+    asked = command(*line, "kubelet")
+    assert asked.code == 2
+    assert "name 1 pod by uid" in asked.err
+    Path("kubelet/cpu_manager_state").write_text(sound.replace("2-7", "3-7"))
+    answered = command(*line, "kubelet")
+    assert answered.code == 1
+    assert "checkpoint is corrupted" in answered.out

@@ -8,6 +8,7 @@ import pytest
 
 from builders import machines
 from builders.node_states import listed_pod, listing
+from numaproof.cli.comparison_view import difference_sections
 from numaproof.simulation import pods
 from numaproof.simulation.admission import Question
 from numaproof.simulation.comparison import (
@@ -80,6 +81,17 @@ def test_a_refused_start_is_a_row(tmp_path: Path) -> None:
     assert second.refusal is not None
     assert "dynamic" in second.refusal.message
     assert not second.is_best
+
+
+def test_a_configuration_that_can_crash_the_kubelet_is_not_the_best(tmp_path: Path) -> None:
+    machine = machines.with_node(machines.regular(nodes=2, cores=4), 1, node_id=64)
+    question = Question(machine, CONFIG, "1.37")
+    tried = variants(question, [parse_change("topologyManagerPolicy=best-effort,none")], ())
+    found = compare(tried, PODS, tmp_path)
+    assert [bool(one.crashes) for one in found] == [True, True, False]
+    assert [one.is_best for one in found] == [False, False, True]
+    first, *_ = difference_sections(found)
+    assert "topologyManagerPolicy makes the kubelet panic" in first.lines[0]
 
 
 def test_cpu_lists_are_separated_by_semicolons() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -22,6 +22,7 @@ from numaproof.simulation.what_ifs import simulate
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.deviations.deviation import Defect
     from numaproof.simulation.admission import CheckedSimulation
 
@@ -166,3 +167,62 @@ def test_consequences_of_a_start_with_a_defect_say_so(name: str, tmp_path: Path)
     assert (start.part, start.follows) == ("start", False)
     assert others
     assert all(one.follows for one in others)
+
+
+STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
+ALIGNED = {**STATIC, "topologyManagerPolicy": "best-effort"}
+CRASHES: dict[str, tuple[MachineInfo, dict[str, Any]]] = {
+    "hints-panic-on-node-id": (machines.regular(first_node=64), ALIGNED),
+    "closest-nodes-panic-on-node-id": (
+        machines.with_node(machines.regular(nodes=3), 2, node_id=5),
+        {**ALIGNED, "topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"}},
+    ),
+    "distribute-endless-loop": (
+        machines.regular(nodes=2),
+        {
+            **STATIC,
+            "cpuManagerPolicyOptions": {
+                "full-pcpus-only": "true",
+                "distribute-cpus-across-numa": "true",
+            },
+            "featureGates": {"CPUManagerPolicyAlphaOptions": True},
+        },
+    ),
+    "merge-of-all-combinations": (
+        machines.regular(nodes=9, cores=1),
+        {**ALIGNED, "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "9"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_settings_that_can_crash_the_kubelet_are_warnings(name: str, tmp_path: Path) -> None:
+    question = Question(*CRASHES[name], "1.37")
+    found = simulate(question, (), tmp_path)
+    assert [one.defect.name for one in found.crashes] == [name]
+    report = answer(found, question, "machine")
+    assert "can panic or hang" in report.title
+    assert f"docs/findings.md#{name}" in "\n".join(map(as_plain, answers.parts(report, 100)))
+    warned = {one.message for one in configuration_check.judge(question).findings}
+    assert {one.message for one in found.crashes} <= warned
+
+
+def test_a_kubelet_without_defects_can_not_crash(tmp_path: Path) -> None:
+    question = Question(*CRASHES["hints-panic-on-node-id"], "1.37", follows_docs=True)
+    assert not simulate(question, (), tmp_path).crashes
+
+
+def test_other_reasons_for_the_same_answer_are_no_warning(tmp_path: Path) -> None:
+    config = {
+        **STATIC,
+        "reservedSystemCPUs": "0-1",
+        "cpuManagerPolicyOptions": {"full-pcpus-only": "true"},
+        "topologyManagerPolicy": "single-numa-node",
+        "maxPods": 1,
+    }
+    machine = machines.discover_profile("xeon-gold-6230-2s")
+    pods = tuple(seeding.guaranteed_pod(f"p{size}", size) for size in (3, 2, 4))
+    found = simulate(Question(machine, config, "1.37"), pods, tmp_path)
+    reasons = [one.refusal and one.refusal.reason for one in found.pods]
+    assert reasons == ["SMTAlignmentError", None, "OutOfpods"]
+    assert not found.warnings

@@ -324,3 +324,35 @@ def test_similar_sizes_are_shown_with_more_digits() -> None:
     assert one.text == "10.01 GiB of memory free, 10.04 GiB needed"
     (one,) = candidates(demand([10 * GIB], 10 * GIB + 1, 20 * GIB), ("memory",)).sets
     assert one.text == "10737418240 B of memory free, 10737418241 B needed"
+
+
+def test_overhead_is_named_where_it_counts() -> None:
+    large = pod("kata", {"cpu": "20"})
+    large.manifest["spec"]["overhead"] = {"cpu": "60500m"}
+    (result,) = ask(question("xeon-gold-6230-2s", {}), large).pods
+    assert result.explanation
+    text = "80.5 CPUs requested (overhead: 60.5 CPUs), 78 CPUs allocatable"
+    assert result.explanation.summary == text
+
+
+def test_advice_covers_all_containers_that_split_cores() -> None:
+    asked = question("xeon-gold-6230-2s", {**WHOLE, "reservedSystemCPUs": "0,40"})
+    sizes = ({"cpu": "19"}, {"cpu": "4"}, {"cpu": "1"})
+    (result,) = ask(asked, pod("odd", *sizes)).pods
+    assert result.explanation
+    text = "request 18 or 20 CPUs for container app0 and 2 CPUs for container app2"
+    assert result.explanation.advice == (text,)
+    (result,) = ask(asked, pod("odd", sizes[0], sizes[1])).pods
+    assert result.explanation
+    assert result.explanation.advice == ("request 18 or 20 CPUs",)
+
+
+def test_fewer_cpus_are_advised_only_if_no_other_container_needs_some() -> None:
+    asked = question("xeon-gold-6230-2s", {"cpuManagerPolicy": "static"})
+    for sizes, advice in (
+        ((70, 20), ("request at most 8 CPUs",)),
+        ((70, 20, 2), ()),
+    ):
+        (result,) = ask(asked, pod("large", *({"cpu": str(size)} for size in sizes))).pods
+        assert result.explanation
+        assert result.explanation.advice == advice

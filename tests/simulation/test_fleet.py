@@ -8,7 +8,9 @@ import msgspec
 
 from builders import machines
 from builders.node_states import listed_pod, listing
+from numaproof.cli.fleet_view import fleet_parts
 from numaproof.protocol import messages
+from numaproof.reports.console import as_plain
 from numaproof.simulation import devices, fleet, pods
 from numaproof.simulation.admission import Question, begin
 from numaproof.simulation.fleet import NamedNode, simulate_fleet, unplaced_pods
@@ -129,3 +131,16 @@ def test_an_evicted_pod_is_not_placed(tmp_path: Path) -> None:
     found = simulate_fleet([NamedNode("n", limits)], described(small, urgent), tmp_path)
     assert [one.node for one in found.placements] == [None, "n"]
     assert found.nodes[0].placed_pods == 1
+
+
+def test_nodes_whose_kubelets_can_panic_are_named(tmp_path: Path) -> None:
+    machine = machines.with_node(machines.regular(nodes=2, cores=4), 1, node_id=64)
+    nodes = [NamedNode("small", SMALL), NamedNode("p9", Question(machine, CONFIG, "1.37"))]
+    found = simulate_fleet(nodes, of_sizes(2), tmp_path)
+    assert [[one.defect.name for one in node.crashes] for node in found.nodes] == [
+        [],
+        ["hints-panic-on-node-id"],
+    ]
+    text = "\n".join(as_plain(part) for part in fleet_parts(found))
+    assert "p9: the kubelet can panic or hang" in text
+    assert "docs/findings.md#hints-panic-on-node-id" in text

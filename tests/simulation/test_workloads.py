@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from numaproof.inputs.documents import DocumentError, load
+from numaproof.simulation.evaluation_gaps import NETWORKS
 from numaproof.simulation.pods import PodOptions, Reading, read
 
 CASES = load(Path(__file__).with_name("workloads.yaml"), aliases=True).data
@@ -62,6 +63,63 @@ def test_memory_of_a_virtual_machine_includes_the_overhead() -> None:
         "hugepages-1Gi": 8 << 30,
         "vendor.example/gpu": 1,
     }
+
+
+def test_networks_that_can_need_devices_are_not_evaluated() -> None:
+    domain = {
+        "memory": {"guest": "1Gi"},
+        "devices": {"interfaces": [{"name": "default", "bridge": {}}, {"name": "s", "sriov": {}}]},
+    }
+    machine = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachineInstance",
+        "metadata": {"name": "vm"},
+        "spec": {"domain": domain},
+    }
+    annotations = {"k8s.v1.cni.cncf.io/networks": "sriov-net"}
+    pod = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "c"}]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"template": pod},
+    }
+    for thing in (machine, deployment, {"apiVersion": "v1", "kind": "Pod", **pod}):
+        thing.setdefault("metadata", {}).setdefault("name", "x")
+        assert reading(thing).pods[0].gaps == (NETWORKS,)
+    (container,) = reading(machine).pods[0].manifest["spec"]["containers"]
+    assert container["resources"]["requests"]["memory"] > (2 << 30)
+
+
+KNATIVE = "queue.sidecar.serving.knative.dev"
+
+
+def knative(annotations: dict[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Revision",
+        "metadata": {"name": "r", "annotations": annotations},
+        "spec": {"containers": [{"name": "app"}]},
+    }
+
+
+def test_a_share_for_the_queue_proxy_is_not_evaluated() -> None:
+    (pod,) = reading(knative({f"{KNATIVE}/resource-percentage": "10"})).pods
+    assert pod.gaps == (f"{KNATIVE}/resource-percentage: the resources of queue-proxy",)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (f"{KNATIVE}/cpu-resource-limit", "must be a quantity"),
+        ("autoscaling.knative.dev/min-scale", "invalid number 'much'"),
+    ],
+)
+def test_a_wrong_annotation_is_an_error(name: str, message: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        reading(knative({name: "much"}))
+    assert name in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_memory_of_spark_includes_the_overhead() -> None:
