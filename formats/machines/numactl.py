@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEAD = re.compile(r"^ *available: +([0-9]{1,5}) nodes?\b", re.MULTILINE)
-_CPUS = re.compile(
-    r"^ *node +([0-9]{1,5}) cpus:(.*(?:\n *[0-9]+(?: +[0-9]+)*[ \r]*$)*)", re.MULTILINE
-)
+_CPUS = re.compile(r"^ *node +([0-9]{1,5}) cpus:(.*(?:\n *[0-9]+(?: +[0-9]+)* *$)*)", re.MULTILINE)
 """The CPUs of a node, and of lines that go on because a terminal or a mail program wraps them."""
 _SIZE = re.compile(r"^ *node +([0-9]{1,5}) size:(.*)$", re.MULTILINE)
 _ROW = re.compile(r"^ *([0-9]{1,5}):((?: +[0-9]{1,5})+) *$", re.MULTILINE)

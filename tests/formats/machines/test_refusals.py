@@ -72,6 +72,7 @@ REFUSED = {
     "NAME   STATUS   ROLES    AGE   VERSION\n": "kubectl get nodes",
     "%PDF-1.7\n": "a PDF",
     "\x7fELF": "a program",
+    "two sockets with\n16 cores each\n": "in none of the formats that describe a machine",
     # lost lines and contradictions
     LSCPU.replace("node(s): 1", "node(s): 2"): "counts 2 NUMA nodes but has 1 line",
     LSCPU.replace("CPU(s): 8", "CPU(s): 9"): "counts 9 CPUs but lists 8",
@@ -273,10 +274,8 @@ def test_settings_that_a_configuration_has_otherwise_are_noted() -> None:
         "topologyManagerScope": "pod",
     }
     assert [*differing_settings(text, agreeing)] == []
-    assert [*differing_settings(text, agreeing | {"topologyManagerPolicy": "best-effort"})] == [
-        "its kubelet has topologyManagerPolicy single-numa-node, but the configuration has"
-        " best-effort"
-    ]
+    (note,) = differing_settings(text, agreeing | {"topologyManagerPolicy": "restricted"})
+    assert note.endswith("single-numa-node, but the configuration has restricted")
     assert [note.split()[3] for note in differing_settings(text, {})] == [
         "topologyManagerPolicy",
         "topologyManagerScope",
