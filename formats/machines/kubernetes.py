@@ -206,18 +206,18 @@ _MAX_SHOWN = 4
 
 def _in_use(data: Mapping[str, Any], zones: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yields a note about what is in use, which isn't part of the machine."""
-    used = []
+    uses = []
     for zone in zones:
         for one in map(_mapping, _list(zone.get("resources"))):
             name, available = f"{zone.get('name')}: {one.get('name')}", one.get("available")
             all_ = one.get("allocatable", one.get("capacity"))
             if None not in (available, all_) and _amount(available, name) < _amount(all_, name):
-                used.append(f"{name} {available} of {all_} available")
+                uses.append(f"{name} {available} of {all_} available")
     pods = _annotation(data, _CPU_ALLOCS, tuple[_PodCPUs, ...]) or ()
-    used += [f"a pod with exclusive CPUs {pod.cpuset}" for pod in pods]
-    if used:
-        more = len(used) - _MAX_SHOWN
-        shown = ", ".join(used[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    uses += [f"a pod with exclusive CPUs {pod.cpuset}" for pod in pods]
+    if uses:
+        more = len(uses) - _MAX_SHOWN
+        shown = ", ".join(uses[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
         yield (
             f"shows a node in use ({shown}); it is treated as empty: add its pods with --state"
             " and --pods-on-node"

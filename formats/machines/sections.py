@@ -56,16 +56,16 @@ def read(text: str) -> Description | None:
     found = [*_sections(text)]
     if len(found) < 2:  # noqa: PLR2004
         return None
-    first: dict[str, _Section] = {}
-    for one in found:
-        name = _NAMES[one.kind]
-        if one.kind in first:
-            line = first[one.kind].line
-            raise DescriptionError(f"{name} again, first in line {line}", _SEPARATE, one.line)
-        first[one.kind] = one
-        if not {*first} <= {*_COMPLETING} and len(first) > 1:
+    lines: dict[str, int] = {}
+    for section in found:
+        name = _NAMES[section.kind]
+        if section.kind in lines:
+            message = f"{name} again, first in line {lines[section.kind]}"
+            raise DescriptionError(message, _SEPARATE, section.line)
+        lines[section.kind] = section.line
+        if len(lines) > 1 and not lines.keys() <= {*_COMPLETING}:
             message = f"{name} next to {_NAMES[found[0].kind]}"
-            raise DescriptionError(message, "save only the one that says more", one.line)
+            raise DescriptionError(message, "save only what says more", section.line)
     return reduce(_combine, map(_describe, found))
 
 
@@ -94,53 +94,53 @@ def _describe(section: _Section) -> Description:
     return lscpu.read(_AFTER_ROWS.sub("", section.text) if is_table else section.text)
 
 
-def _combine(one: Description, other: Description) -> Description:
+def _combine(first: Description, second: Description) -> Description:
     """Returns what two texts say about a machine.
 
     Raises:
         DescriptionError: they contradict each other.
     """
-    formats = f"{one.format} and {other.format}"
-    both = [{cpu.number: cpu for cpu in text.cpus if cpu.online} for text in (one, other)]
+    formats = f"{first.format} and {second.format}"
+    both = [{cpu.number: cpu for cpu in text.cpus if cpu.online} for text in (first, second)]
     if both[0].keys() != both[1].keys():
         shown = " and ".join(str(CPUSet(cpus)) for cpus in both)
         raise DescriptionError(f"{formats} show different CPUs: {shown}", _SEPARATE)
-    for cpu, (first, second) in (
-        (number, (both[0][number], both[1][number])) for number in both[0]
-    ):
-        if None not in (first.node, second.node) and first.node != second.node:
-            nodes = f"{first.node} and {second.node}"
-            raise DescriptionError(f"{formats} show CPU {cpu} on the NUMA nodes {nodes}", _SEPARATE)
-    offline = [cpu for cpu in (*one.cpus, *other.cpus) if not cpu.online]
+    for number, cpu in both[0].items():
+        nodes = (cpu.node, both[1][number].node)
+        if None not in nodes and nodes[0] != nodes[1]:
+            where = f"on the NUMA nodes {nodes[0]} and {nodes[1]}"
+            raise DescriptionError(f"{formats} show CPU {number} {where}", _SEPARATE)
+    offline = [cpu for cpu in (*first.cpus, *second.cpus) if not cpu.online]
     return replace(
-        one,
-        format=f"{one.format} with {other.format}",
-        architecture=one.architecture or other.architecture,
+        first,
+        format=f"{first.format} with {second.format}",
+        architecture=first.architecture or second.architecture,
         cpus=(
             *(_place(cpu, both[1][number]) for number, cpu in both[0].items()),
             *{cpu.number: cpu for cpu in offline}.values(),
         ),
-        threads_per_core=one.threads_per_core or other.threads_per_core,
-        sockets=one.sockets or other.sockets,
-        nodes=_nodes(one.nodes, other.nodes),
-        distances=one.distances or other.distances,
-        caches=one.caches or other.caches,
-        l3_count=one.l3_count or other.l3_count,
+        threads_per_core=first.threads_per_core or second.threads_per_core,
+        sockets=first.sockets or second.sockets,
+        nodes=_nodes(first.nodes, second.nodes),
+        distances=first.distances or second.distances,
+        caches=first.caches or second.caches,
+        l3_count=first.l3_count or second.l3_count,
         # What lscpu notes is about the nodes, which numactl shows.
-        notes=next((text.notes for text in (one, other) if text.distances), one.notes),
+        notes=next((text.notes for text in (first, second) if text.distances), first.notes),
     )
 
 
-def _place(one: CPU, other: CPU) -> CPU:
-    """Returns a CPU with the place of either; a core has a number of its socket."""
-    by_core = one if one.core is not None else other
-    return replace(by_core, node=one.node if one.node is not None else other.node)
+def _place(first: CPU, second: CPU) -> CPU:
+    """Returns a CPU with the place of either; cores are numbered by the text that has them."""
+    by_core = first if first.core is not None else second
+    return replace(by_core, node=first.node if first.node is not None else second.node)
 
 
-def _nodes(one: Sequence[Node] | None, other: Sequence[Node] | None) -> tuple[Node, ...] | None:
-    if one is None or other is None:
-        found = other if one is None else one
-        return None if found is None else tuple(found)
-    nodes = {node.number: node for node in (*one, *other)}
-    nodes |= {node.number: node for node in (*one, *other) if node.memory is not None}
+def _nodes(first: Sequence[Node] | None, second: Sequence[Node] | None) -> tuple[Node, ...] | None:
+    """Returns the nodes of either text; their memory is that of the text which shows it."""
+    if first is None and second is None:
+        return None
+    both = (*(first or ()), *(second or ()))
+    nodes = {node.number: node for node in both}
+    nodes |= {node.number: node for node in both if node.memory is not None}
     return tuple(nodes.values())
