@@ -85,7 +85,7 @@ def check(
     described = machine_for(found.settings, read_machine(machine, kubernetes, assume))
     try:
         question = Question(described.machine, found.settings, kubernetes, flags=found.flags)
-        verdict = configuration_check.judge(question)
+        verdict = configuration_check.judge(question, found.adds_defaults)
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
