@@ -86,7 +86,7 @@ def check(
     try:
         question = Question(described.machine, found.settings, kubernetes, flags=found.flags)
         verdict = configuration_check.judge(question, found.adds_defaults)
-        shaped = configuration_check.shaped_findings(question, verdict)
+        shaped = configuration_check.shaped_findings(question, verdict, found.adds_defaults)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
     unread: Literal["warning", "error"] = "warning" if lenient else "error"

@@ -203,9 +203,11 @@ def refused_flags(question: Question) -> Iterator[ConfigurationFinding]:
 
 
 def shaped_findings(
-    question: Question, verdict: ConfigurationVerdict
+    question: Question, verdict: ConfigurationVerdict, adds_defaults: str = ""
 ) -> tuple[defects.DefectNote, ...]:
     """Returns notes on the findings affected by named defects of the kubelet.
+
+    The arguments are those of `judge`, and its verdict.
 
     Raises:
         CannotAnswerError: as for `judge`.
@@ -215,7 +217,8 @@ def shaped_findings(
         return {(dotted_path(one.path), one.message): one for one in config_verdict.findings}
 
     def ask(without: frozenset[str]) -> dict[tuple[str, str], object]:
-        return by_text(judge(msgspec.structs.replace(question, exceptions=without)))
+        asked = msgspec.structs.replace(question, exceptions=without)
+        return by_text(judge(asked, adds_defaults))
 
     return defects.notes((question.kubernetes,), by_text(verdict), ask)
 
@@ -281,7 +284,7 @@ def _fix_refused(
         where, _ = _deepest(question.config, path)
         fix = rule.fix
         if rule.elsewhere and adds_defaults:
-            fix = f"{adds_defaults} may set what is missing; if it doesn't, {fix}"
+            fix = f"{adds_defaults} may set what is missing; if not, {fix}"
         findings.append(ConfigurationFinding("error", where, problem, fix, rule.section))
         after = apply_cure(rule, after, question.machine) if rule.cure else _without(after, path)
     if after == config:

@@ -67,5 +67,6 @@ def test_what_a_product_may_add_makes_the_advice_conditional(command: Command) -
         "utf-8",
     )
     ended = command(*check)
-    assert "(OpenShift may set what is missing; if it doesn't, reserve CPU: set" in ended.out
+    assert "(OpenShift may set what is missing; if not, reserve CPU: set" in ended.out
+    assert "only because of" not in ended.out
     assert ended.code == 1
