@@ -162,7 +162,8 @@ def _written_by_script(text: str, file: str) -> list[Configuration]:
     Raises:
         DocumentError: its only here-document is no configuration.
     """
-    bodies = [*heredocs.bodies(text)]
+    # In YAML, they are part of strings, such as commands of cloud-init.
+    bodies = [] if command_lines.is_yaml(text) else [*heredocs.bodies(text)]
     found: list[Configuration] = []
     refusals: list[DocumentError] = []
     for body in bodies:

@@ -49,11 +49,19 @@ def is_command_line(text: str) -> bool:
     """Whether a text is a command line, an environment file or a unit, and not YAML."""
     if "\0" in text:
         return True
-    first = next((line for line in text.splitlines() if not _COMMENT.match(line)), "")
+    first = _first_line(text)
     if any(form.match(first) for form in (_SECTION, _ASSIGNMENT, _FLAG)):
         return True
-    joined = _CONTINUED.sub(" ", text)
-    return not _YAML.match(first) and _PROGRAM.search(joined) is not None
+    return not is_yaml(text) and _PROGRAM.search(_CONTINUED.sub(" ", text)) is not None
+
+
+def is_yaml(text: str) -> bool:
+    """Whether a text begins like YAML or JSON, after comments."""
+    return _YAML.match(_first_line(text)) is not None
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if not _COMMENT.match(line)), "")
 
 
 def read(text: str, file: str) -> Iterator[Configuration]:
@@ -109,7 +117,7 @@ def _arguments(words: _Words) -> _Words:
     found = [rest for one in commands if (rest := _after_program(one))]
     passing = [one for one in commands if _wrappers(one)]
     others = [rest for one in commands if (rest := one[_first_flag(one) :])]
-    return next(iter((*found, *passing, *others)), [])
+    return next(iter((*passing, *found, *others)), [])
 
 
 def _first_flag(words: _Words) -> int:

@@ -30,16 +30,14 @@ _VARIABLES = {
 }
 _FIELDS = ("kubelet_config_extra_args", "kubelet_node_config_extra_args")
 _FLAGS = ("kubelet_custom_flags", "kubelet_node_custom_flags")
+_SCOPES = ("kube", "system")
+_RESOURCES = ("cpu", "memory", "ephemeral_storage", "pid")
 
 
 def _is_settled(document: Document, scope: str) -> bool:
     """Whether a file says by itself what a scope reserves."""
     switch = document.data.get(f"{scope}_reserved")
     return switch is False or bool(_reserved(document, scope).data)
-
-
-_SCOPES = ("kube", "system")
-_RESOURCES = ("cpu", "memory", "ephemeral_storage", "pid")
 
 
 def _reserved(document: Document, scope: str) -> Document:
