@@ -85,8 +85,8 @@ def check(
     described = machine_for(found.settings, read_machine(machine, kubernetes, assume))
     try:
         question = Question(described.machine, found.settings, kubernetes, flags=found.flags)
-        verdict = configuration_check.judge(question)
-        shaped = configuration_check.shaped_findings(question, verdict)
+        verdict = configuration_check.judge(question, found.adds_defaults)
+        shaped = configuration_check.shaped_findings(question, verdict, found.adds_defaults)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
     unread: Literal["warning", "error"] = "warning" if lenient else "error"

@@ -333,12 +333,17 @@ def _pod_files(file: UserFile) -> tuple[list[UserFile], tuple[str, ...]]:
 def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
     """Checks that a machine's description is enough for a configuration, and prints its gaps.
 
+    Settings of the machine's kubelet that the configuration has otherwise are added to its notes.
+
     Raises:
         DocumentError: the configuration depends on something that the description doesn't say.
     """
-    from numaproof.formats.machines.needs import require_enough
+    from msgspec.structs import replace
+
+    from numaproof.formats.machines.needs import differing_settings, require_enough
 
     require_enough(machine, config)
+    machine = replace(machine, notes=(*machine.notes, *differing_settings(machine, config)))
     for line in machine.lines:
         click.echo(line, err=True)
     return machine

@@ -36,7 +36,8 @@ ConfigFields = dict[str, Any]
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Maps a kubelet message to a field, as explained in ``refused_fields.yaml``.
 
-    `section` names the page of the Kubernetes documentation.
+    `section` names the page of the Kubernetes documentation. `elsewhere` is whether the refusal may
+    be for lack of a setting that products add.
     """
 
     pattern: str
@@ -44,6 +45,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fix: str
     section: str
     cure: Literal["", "cpu", "memory"] = ""
+    elsewhere: bool = False
     others: tuple[PathTuple, ...] = ()
 
 
@@ -143,11 +145,15 @@ class ConfigurationVerdict(msgspec.Struct, frozen=True):
     fixed_config: messages.KubeletConfiguration
 
 
-def judge(question: Question) -> ConfigurationVerdict:
+def judge(question: Question, adds_defaults: str = "") -> ConfigurationVerdict:
     """Finds the errors in a configuration, in the order of failed starts, and then warnings.
 
     After each refusal, the refused part is fixed or removed, and the kubelet is started again with
     the rest, until nothing is refused.
+
+    Args:
+        question: the configuration, and the machine.
+        adds_defaults: the product that may add settings to the configuration; empty if none does.
 
     Raises:
         CannotAnswerError: the reference does not support the configuration.
@@ -164,7 +170,7 @@ def judge(question: Question) -> ConfigurationVerdict:
             after: dict[str, Any] = _without(config, _by_trial(question, config, answer))
         else:
             seen.append(answer)
-            after = _fix_refused(question, config, answer, found)
+            after = _fix_refused(question, config, answer, found, adds_defaults)
         if len(found) >= MAX_ERRORS and after != config:
             found.append(_MORE)
         if after == config or len(found) > MAX_ERRORS:
@@ -197,9 +203,11 @@ def refused_flags(question: Question) -> Iterator[ConfigurationFinding]:
 
 
 def shaped_findings(
-    question: Question, verdict: ConfigurationVerdict
+    question: Question, verdict: ConfigurationVerdict, adds_defaults: str = ""
 ) -> tuple[defects.DefectNote, ...]:
     """Returns notes on the findings affected by named defects of the kubelet.
+
+    The arguments are those of `judge`, and its verdict.
 
     Raises:
         CannotAnswerError: as for `judge`.
@@ -209,7 +217,8 @@ def shaped_findings(
         return {(dotted_path(one.path), one.message): one for one in config_verdict.findings}
 
     def ask(without: frozenset[str]) -> dict[tuple[str, str], object]:
-        return by_text(judge(msgspec.structs.replace(question, exceptions=without)))
+        asked = msgspec.structs.replace(question, exceptions=without)
+        return by_text(judge(asked, adds_defaults))
 
     return defects.notes((question.kubernetes,), by_text(verdict), ask)
 
@@ -260,6 +269,7 @@ def _fix_refused(
     config: dict[str, Any],
     refusal: messages.StartRefused,
     findings: list[ConfigurationFinding],
+    adds_defaults: str,
 ) -> dict[str, Any]:
     """Adds the refused parts to `findings`, and returns the configuration without them."""
     after = config
@@ -272,7 +282,10 @@ def _fix_refused(
         else:
             path = _by_trial(question, config, refusal)
         where, _ = _deepest(question.config, path)
-        findings.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
+        fix = rule.fix
+        if rule.elsewhere and adds_defaults:
+            fix = f"{adds_defaults} may set what is missing; if not, {fix}"
+        findings.append(ConfigurationFinding("error", where, problem, fix, rule.section))
         after = apply_cure(rule, after, question.machine) if rule.cure else _without(after, path)
     if after == config:
         after = _without(config, _by_trial(question, config, refusal))

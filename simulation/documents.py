@@ -36,6 +36,8 @@ class ConfigurationFile(NamedTuple):
         type_errors: errors about values of the wrong type, for fields that the resource managers
             do not read.
         notes: remarks about how the file was read.
+        adds_defaults: the product that may add settings which are not in the file; empty if none
+            does.
     """
 
     document: Document
@@ -44,6 +46,7 @@ class ConfigurationFile(NamedTuple):
     unknown: tuple[DocumentError, ...]
     type_errors: tuple[DocumentError, ...]
     notes: tuple[str, ...]
+    adds_defaults: str
 
 
 def configuration(read: Configuration, releases: Sequence[str]) -> ConfigurationFile:
@@ -69,6 +72,7 @@ def configuration(read: Configuration, releases: Sequence[str]) -> Configuration
         unknown,
         mistyped,
         tuple(_notes(read, document, settings)),
+        read.adds_defaults,
     )
 
 

@@ -397,18 +397,46 @@ class _Reader:
         yield from dict.fromkeys(source.note for source in sources if source.note)
 
 
-_TABLE = re.compile(r"\s*(NAMESPACE|NAME)\s+[A-Z]")
-_MESSAGE = re.compile(r"\s*(No resources found|[Ee]rror:|Error from server|Unable to connect)")
+_TEXTS = (
+    (
+        re.compile(r"\s*(NAMESPACE|NAME)\s+[A-Z]"),
+        "a table of kubectl",
+        "add -o yaml to kubectl get",
+    ),
+    (
+        re.compile(r"\s*(No resources found|[Ee]rror:|Error from server|Unable to connect)"),
+        "a message of kubectl",
+        "run the command again",
+    ),
+    (
+        re.compile(r"\s*Name: +\S+\n(?:.*\n){0,9}?(?:Namespace|Labels|Annotations|Roles): "),
+        "the output of `kubectl describe`",
+        "save the output of `kubectl get ... -o yaml`",
+    ),
+)
+_OF_CHARTS = {"autoscaling", "image", "ingress", "podAnnotations", "replicaCount", "serviceAccount"}
+
+
+def _other_document(data: Any) -> tuple[str, str] | None:
+    """Returns what a document without a kind is, and a fix; None if it isn't known."""
+    if not isinstance(data, dict) or "kind" in data or "apiVersion" in data:
+        return None
+    if isinstance(data.get("services"), dict):
+        return "a Compose file", "convert it, for example with `kompose convert`"
+    if len(data.keys() & _OF_CHARTS) > 1:
+        return "the values of a Helm chart", "render the chart with `helm template`"
+    return None
 
 
 def _not_manifests(
     file: str, text: str, errors: Sequence[DocumentError], documents: Sequence[Document]
 ) -> DocumentError | None:
     """Returns the error about a file that has something other than manifests, if it is known."""
-    if _TABLE.match(text):
-        return DocumentError(file, 1, "", "a table of kubectl", "add -o yaml to kubectl get")
-    if _MESSAGE.match(text):
-        return DocumentError(file, 1, "", "a message of kubectl", "run the command again")
+    for form, name, fix in _TEXTS:
+        if form.match(text):
+            return DocumentError(file, 1, "", name, fix)
+    if len(documents) == 1 and (other := _other_document(documents[0].data)):
+        return documents[0].error((), *other)
     if errors and "{{" in text:
         fix = "render it first, for example with `helm template`, and use the result"
         return DocumentError(file, errors[0].line, "", "a template: it contains {{", fix)

@@ -7,6 +7,7 @@ configurations, and `combine` puts those of several files on top of each other.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from numaproof.formats.configurations import (
     command_lines,
     config_map,
     eks,
+    flag_log,
+    heredocs,
     karpenter,
     kind,
     kubeadm,
@@ -44,6 +47,7 @@ from numaproof.formats.configurations.configuration import (
 )
 from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
 from numaproof.inputs.plurals import plural
+from numaproof.inputs.quoting import unquote
 from numaproof.inputs.streams import split_documents
 from numaproof.reference.config import fields, flags
 
@@ -62,6 +66,7 @@ def _read_document(document: Document, text: str) -> Iterator[Configuration]:
     """
     content = document.data
     if not isinstance(content, dict):
+        others.refuse_list(document)
         raise document.error((), "must be a mapping", plain.FIX)
     if str(content.get("kind")).endswith("List"):
         items = [document.below(path) for path, _ in items_at(document, ("items",))]
@@ -124,7 +129,14 @@ def read(text: str, file: str) -> tuple[Configuration, ...]:
 
 
 def _read_text(text: str, file: str) -> Iterator[Configuration]:
-    if user_data.is_user_data(text):
+    text = unquote(text)
+    others.refuse_text(text, file)
+    written = _written_by_script(text, file)
+    if written:
+        yield stack(written)
+    elif flag_log.is_flag_log(text):
+        yield from flag_log.read(text, file)
+    elif user_data.is_user_data(text):
         layers = [one for part in user_data.message_parts(text) for one in _read_part(part, file)]
         if not layers:
             raise DocumentError(file, 1, "", "user data without a kubelet configuration", plain.FIX)
@@ -142,6 +154,35 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
         if not documents:
             raise DocumentError(file, 1, "", "no document in the file", plain.FIX)
         yield from _read_all(documents, text)
+
+
+def _written_by_script(text: str, file: str) -> list[Configuration]:
+    """Returns what the here-documents and the commands of a script result in; none without either.
+
+    Raises:
+        DocumentError: its only here-document is no configuration.
+    """
+    # In YAML, they are part of strings, such as commands of cloud-init.
+    bodies = [] if command_lines.is_yaml(text) else [*heredocs.bodies(text)]
+    found: list[Configuration] = []
+    refusals: list[DocumentError] = []
+    for body in bodies:
+        try:
+            found += _read_text(body, file)
+        except DocumentError as error:
+            refusals.append(error)
+    commands = heredocs.without_bodies(text)
+    if bodies and command_lines.is_command_line(commands):
+        with suppress(DocumentError):  # without flags of the kubelet
+            found += command_lines.read(commands, file)
+    if len(bodies) == 1 and refusals and not found:
+        raise refusals[0]
+    if found:
+        left = (
+            f"{one.file}:{one.line}: left out a here-document: {one.message}" for one in refusals
+        )
+        found[-1] = found[-1]._replace(notes=(*found[-1].notes, *left))
+    return found
 
 
 def _read_part(part: str, file: str) -> tuple[Configuration, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.formats.configurations import command_lines
 from numaproof.formats.configurations.configuration import (
     Configuration,
     Format,
@@ -19,6 +20,8 @@ from numaproof.formats.configurations.configuration import (
     nothing,
     of_managers,
     scalar,
+    stack,
+    text_of,
 )
 from numaproof.inputs.documents import Document, MergedDocument, dotted_path, parts, value_at
 
@@ -67,6 +70,8 @@ _THRESHOLDS = {
     "nodeFSInodesFree": "nodefs.inodesFree",
 }
 _RESOURCES = {"ephemeralStorage": "ephemeral-storage"}
+_QUANTITIES = ("kubeReserved", "systemReserved", "evictionMinimumReclaim")
+"""Maps whose values are quantities in a Shoot, so that they may be numbers."""
 
 
 def _gardener_fields(document: Document) -> Document:
@@ -75,15 +80,24 @@ def _gardener_fields(document: Document) -> Document:
     for name, names in (
         ("evictionHard", _THRESHOLDS),
         ("evictionSoft", _THRESHOLDS),
+        ("evictionMinimumReclaim", _THRESHOLDS),
         ("kubeReserved", _RESOURCES),
         ("systemReserved", _RESOURCES),
     ):
         if name in found and isinstance(found[name].data, dict):
             entries = parts(found[name])
+            if name in _QUANTITIES:
+                entries = {key: _as_text(one) for key, one in entries.items()}
             found[name] = MergedDocument(
                 found[name], {names.get(key, key): one for key, one in entries.items()}
             )
     return MergedDocument(document, found)
+
+
+def _as_text(document: Document) -> Document:
+    """Returns a number as a text."""
+    is_number = isinstance(document.data, int | float) and not isinstance(document.data, bool)
+    return scalar(document, text_of(document.data)) if is_number else document
 
 
 _KOPS_CLUSTER = "a kOps Cluster"
@@ -127,6 +141,48 @@ _PROFILES = ("spec", "workerProfiles")
 _IN_K0SCTL = ("spec", "k0s", "config", *_PROFILES)
 
 
+_HOSTS = ("spec", "hosts")
+_INSTALL_FLAGS = ("installFlags",)
+
+
+def _read_k0sctl(document: Document, text: str) -> Iterator[Configuration]:
+    """Yields the configuration of each host with flags of the kubelet; of profiles otherwise."""
+    hosts = [*_k0s_hosts(document, text)]
+    has_profiles = value_at(document.data, _IN_K0SCTL) is not None
+    profiles = {one.name: one for one in _read_k0s(document, text)} if has_profiles else {}
+    if not hosts and not profiles:
+        raise nothing(document, _K0S, _IN_K0SCTL, (*_HOSTS, 0, *_INSTALL_FLAGS))
+    for profile, host in hosts:
+        base = profiles.get(profile)
+        yield host.on(base)._replace(name=host.name) if base else host
+    if not hosts:
+        yield from profiles.values()
+
+
+def _k0s_hosts(document: Document, text: str) -> Iterator[tuple[str, Configuration]]:
+    """Yields the flags of each host that has some, and the name of its worker profile."""
+    for at, host in items_at(document, _HOSTS):
+        found: list[Configuration] = []
+        profile = "default"
+        for place, flag in items_at(document, (*at, *_INSTALL_FLAGS)):
+            if str(flag).startswith("--profile="):
+                profile = str(flag).partition("=")[2]
+            elif isinstance(flag, str) and flag.startswith("--kubelet-extra-args"):
+                found.append(command_lines.inside(document, place, flag, text))
+        if found:
+            addresses = (("hostname",), ("ssh", "address"), ("openSSH", "address"))
+            names = (value_at(host, path) for path in addresses)
+            yield (
+                profile,
+                stack(found)._replace(
+                    product=_K0S,
+                    source=dotted_path((*at, *_INSTALL_FLAGS)),
+                    name=str(next(filter(None, names), at[-1])),
+                    adds_defaults="k0s",
+                ),
+            )
+
+
 def _read_k0s(document: Document, _: str) -> Iterator[Configuration]:
     """Yields the configuration of each worker profile."""
     path = find_path(document, _K0S, _PROFILES, _IN_K0SCTL)
@@ -146,5 +202,5 @@ FORMATS = (
     Format("a kOps cluster", _read_kops, (_KUBELET,), "kops.k8s.io", ("Cluster", "InstanceGroup")),
     Format("a kOps cluster", _read_kops, (_KUBELET,), "kops", ("Cluster", "InstanceGroup")),
     Format(_K0S, _read_k0s, (_PROFILES,), "k0s.k0sproject.io", ("ClusterConfig",)),
-    Format(_K0S, _read_k0s, (_IN_K0SCTL,), "k0sctl.k0sproject.io", ("Cluster",)),
+    Format(_K0S, _read_k0sctl, (_IN_K0SCTL,), "k0sctl.k0sproject.io", ("Cluster",)),
 )

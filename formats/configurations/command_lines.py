@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.formats.configurations.configuration import (
@@ -34,8 +35,11 @@ _KUBELET = re.compile(r"""(?:.*[/"'])?kubelet""")
 _OPERATOR = re.compile(r"[0-9]*[<>|&;]")
 _FLAG = re.compile(r"\s*--[a-z]")
 _PROGRAM = re.compile(
-    r"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube)[\"']?\s.*--[a-z]|--kubelet-extra-args[\s=]"
+    r"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube)[\"']?\s.*--[a-z]"
+    r"|--(?:kubelet-extra-args|kubelet-arg|extra-config)[\s=]"
 )
+_IN_CONTAINER = re.compile(r"(?:.*/bin/)?kubelet")
+_CONTINUED = re.compile(r"\\\n")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _COMMENT = re.compile(r"\s*(?:[#;]|$)")
 _YAML = re.compile(r"""\s*(?:["'\w./-]+\s*:(?:\s|$)|[{\[]|---|- )""")
@@ -45,10 +49,19 @@ def is_command_line(text: str) -> bool:
     """Whether a text is a command line, an environment file or a unit, and not YAML."""
     if "\0" in text:
         return True
-    first = next((line for line in text.splitlines() if not _COMMENT.match(line)), "")
+    first = _first_line(text)
     if any(form.match(first) for form in (_SECTION, _ASSIGNMENT, _FLAG)):
         return True
-    return not _YAML.match(first) and _PROGRAM.search(text) is not None
+    return not is_yaml(text) and _PROGRAM.search(_CONTINUED.sub(" ", text)) is not None
+
+
+def is_yaml(text: str) -> bool:
+    """Whether a text begins like YAML or JSON, after comments."""
+    return _YAML.match(_first_line(text)) is not None
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if not _COMMENT.match(line)), "")
 
 
 def read(text: str, file: str) -> Iterator[Configuration]:
@@ -94,17 +107,34 @@ def _with_flags(words: _Words) -> _Words:
 
 
 def _arguments(words: _Words) -> _Words:
-    """Returns the arguments of a kubelet, up to a shell's operator.
+    """Returns the arguments of a kubelet, or of a program that passes them to a kubelet.
 
-    Of other programs, which take commands of their own, only the flags are arguments.
+    They are among the words between two operators of the shell. Of other programs, which take
+    commands of their own, only the flags are arguments.
     """
-    flags = next((n for n, (word, _) in enumerate(words) if word.startswith("-")), len(words))
-    program = [n for n, (word, _) in enumerate(words[:flags]) if _KUBELET.fullmatch(word)]
-    start = program[-1] + 1 if program else flags
-    end = next(
-        (n for n, (word, _) in enumerate(words) if n >= start and _OPERATOR.match(word)), len(words)
+    ends = [n for n, (word, _) in enumerate(words) if _OPERATOR.match(word)]
+    commands = [words[start + 1 : end] for start, end in pairwise((-1, *ends, len(words)))]
+    found = [rest for one in commands if (rest := _after_program(one))]
+    passing = [one for one in commands if _wrappers(one)]
+    others = [rest for one in commands if (rest := one[_first_flag(one) :])]
+    return next(iter((*passing, *found, *others)), [])
+
+
+def _first_flag(words: _Words) -> int:
+    return next((n for n, (word, _) in enumerate(words) if word.startswith("-")), len(words))
+
+
+def _after_program(words: _Words) -> _Words:
+    """Returns the words after a kubelet, which may be the command of a container."""
+    flags = _first_flag(words)
+    programs = [n for n, (word, _) in enumerate(words[:flags]) if _KUBELET.fullmatch(word)]
+    inside = (
+        n
+        for n, ((word, _), (following, _)) in enumerate(pairwise(words))
+        if _IN_CONTAINER.fullmatch(word) and following.startswith("--")
     )
-    return words[start:end]
+    start = programs[-1] if programs else next(inside, len(words))
+    return words[start + 1 :]
 
 
 class _Text:
@@ -119,7 +149,8 @@ class _Text:
 
     def configuration(self) -> Configuration:
         product, words = self._kind()
-        found = [*_of_kubelet(_arguments(words), self._refuse)]
+        arguments = _arguments(words)
+        found = [*_of_kubelet(arguments, self._refuse)]
         open_flags = [one for one in found if _VARIABLE.search(one.value) and field(one.name)]
         for flag in open_flags:
             text = f"left out {flag}: the variable is not set in the file"
@@ -130,7 +161,15 @@ class _Text:
             MergedDocument(self._at(0), {}),
             tuple(one for one in found if one not in open_flags),
             notes=tuple(self._notes),
+            adds_defaults=self._product(_wrappers(arguments)),
         )
+
+    def _product(self, wrappers: set[str]) -> str:
+        """Returns the product that starts a kubelet with further settings; empty if none does."""
+        if _COMMAND in wrappers:
+            marks = (name for mark, name in _SCRIPTS if mark in self._content)
+            return next(marks, "the program that gets --kubelet-extra-args")
+        return next((_WRAPPED[name][1] for name in wrappers), "")
 
     def _refuse(self, word: str, place: Document) -> None:
         """Refuses a word that belongs to no flag, unless it is an unknown variable."""
@@ -166,9 +205,16 @@ class _Text:
         return "a command line", [
             word
             for line in logical
-            if _FLAG.match(line.text) or _PROGRAM.search(line.text)
-            for word in self._split(line.text, line)
+            if _FLAG.match(line.text) or _PROGRAM.search(line.text.replace("\n", " "))
+            for word in self._expand(self._split(line.text, line), line)
         ]
+
+    def _expand(self, words: _Words, line: _Line) -> Iterator[tuple[str, Document]]:
+        """Yields words, with the flags of variables that are set for a command, such as k3s's."""
+        for word, place in words:
+            assignment = _ASSIGNMENT.fullmatch(word)
+            inner = _with_flags(self._split(assignment[2], line)) if assignment else []
+            yield from inner or [(word, place)]
 
     def _of_unit(self, logical: Sequence[_Line]) -> _Words:
         """Returns the words of the last command, with the variables that the unit sets."""
@@ -246,9 +292,10 @@ class _Text:
         end = line.number + line.text.count("\n") + 1
         found: _Words = []
         for word in words:
-            start = word.partition("=")[0]
             span = range(line.number, end)
-            number = next((n for n in span if start in self._physical[n]), line.number)
+            texts = (word, word.partition("=")[0])
+            places = (n for text in texts for n in span if text in self._physical[n])
+            number = next(places, line.number)
             found.append((word, self._at(number)))
         return found
 
@@ -260,24 +307,36 @@ class _Text:
         self._notes.append(with_place(self._at(line.number), (), text))
 
 
-_WRAPPED = {"kubelet-arg": "", "extra-config": "kubelet."}
-"""Flags of k3s, RKE2 and minikube whose values are flags of the kubelet, after a prefix."""
+_WRAPPED = {"kubelet-arg": ("", "k3s and RKE2"), "extra-config": ("kubelet.", "minikube")}
+"""Flags whose values are flags of the kubelet: the prefix of each, and the products."""
 
 _COMMAND = "kubelet-extra-args"
-"""A flag of EKS's ``bootstrap.sh`` whose value is a command line of the kubelet."""
+"""A flag whose value is a command line of the kubelet."""
+
+_SCRIPTS = (("bootstrap.sh", "EKS"), ("oke-init", "OKE"), ("k0s", "k0s"))
+"""Programs with such a flag, and their products."""
+
+
+def _wrappers(words: _Words) -> set[str]:
+    """Returns the flags among some words whose values are flags of the kubelet."""
+    names = {word.lstrip("-").partition("=")[0] for word, _ in words if word.startswith("--")}
+    return names & {*_WRAPPED, _COMMAND}
 
 
 def _of_kubelet(words: _Words, on_other: Callable[[str, Document], None]) -> Iterator[Flag]:
     """Yields the kubelet's flags; those of a program that starts a kubelet are dropped."""
-    names = {word.lstrip("-").partition("=")[0] for word, _ in words}
-    if not names & {*_WRAPPED, _COMMAND}:
+    if not _wrappers(words):
         yield from read_flags(words, on_other)
         return
-    for flag in read_flags(words):
-        prefix = _WRAPPED.get(flag.name)
-        if flag.name == _COMMAND:
-            inner = [(word, flag.place) for word in flag.value.split()]
-            yield from read_flags(inner, on_other)
-        elif prefix is not None and flag.value.startswith(prefix):
-            word = flag.value.removeprefix(prefix)
-            yield from read_flags([(f"--{word.lstrip('-')}", flag.place)])
+    for number, (word, place) in enumerate(words):
+        # Which of the program's other flags have a value isn't known here.
+        name, separator, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not _wrappers([(word, place)]):
+            continue
+        if not separator:
+            value = words[number + 1][0] if number + 1 < len(words) else ""
+        if name == _COMMAND:
+            yield from read_flags([(one, place) for one in value.split()], on_other)
+        elif value.startswith(_WRAPPED[name][0]):
+            inner = value.removeprefix(_WRAPPED[name][0])
+            yield from read_flags([(f"--{inner.lstrip('-')}", place)])

@@ -62,15 +62,32 @@ def decode_url(document: Document, path: PathTuple, url: str, compression: str =
     head, separator, data = url.partition(",")
     if not head.startswith("data:") or not separator:
         raise document.error(path, "not a data URL", "use a file that contains its data")
+    content = unquote_to_bytes(data)
+    if head.endswith(";base64"):
+        return decode_base64(document, path, content, compression)
+    return _unpack(document, path, content, compression)
+
+
+def decode_base64(
+    document: Document, path: PathTuple, data: str | bytes, compression: str = ""
+) -> str:
+    """Returns the text in base64, which may be compressed.
+
+    Raises:
+        DocumentError: the data are damaged.
+    """
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise document.error(path, f"not base64: {error}") from None
+    return _unpack(document, path, content, compression)
+
+
+def _unpack(document: Document, path: PathTuple, content: bytes, compression: str) -> str:
     file, line = document.locate(path)
     try:
-        content = unquote_to_bytes(data)
-        if head.endswith(";base64"):
-            content = base64.b64decode(content, validate=True)
         if compression == "gzip" or content.startswith(door.GZIP):
             content = door.unpack_gzip(content, file, most=door.DOCUMENT_BYTES)
         return door.text(content, file)
-    except binascii.Error as error:
-        raise document.error(path, f"not base64: {error}") from None
     except DocumentError as error:
         raise DocumentError(file, line, "", error.message, error.fix) from None

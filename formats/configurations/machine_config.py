@@ -1,7 +1,7 @@
-"""Ignition: files that a machine gets at its first boot, alone or in OpenShift's MachineConfig.
+"""Files that a machine gets at its first boot: Ignition, alone or in a MachineConfig; cloud-init.
 
 (Ignition documentation, "Configuration Specification v3.4.0"; Butane's specifications; OpenShift
-documentation, "Machine configuration overview".)
+documentation, "Machine configuration overview"; cloud-init documentation, "Write Files".)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from operator import itemgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from numaproof.formats.configurations import command_lines, plain
+from numaproof.formats.configurations import command_lines, plain, rancher
 from numaproof.formats.configurations.configuration import (
     EFFECTIVE,
     Configuration,
@@ -21,7 +21,11 @@ from numaproof.formats.configurations.configuration import (
     no_configuration,
     with_drop_in,
 )
-from numaproof.formats.configurations.inner_files import decode_url, inner_documents
+from numaproof.formats.configurations.inner_files import (
+    decode_base64,
+    decode_url,
+    inner_documents,
+)
 from numaproof.formats.configurations.openshift import GROUP
 from numaproof.inputs.documents import Document, DocumentError, PathTuple, dotted_path, value_at
 
@@ -32,15 +36,17 @@ if TYPE_CHECKING:
 _MACHINE_CONFIG = "a MachineConfig"
 _IGNITION = "an Ignition configuration"
 _BUTANE = "a Butane configuration"
+_CLOUD_INIT = "a cloud-init configuration"
 _MAIN = re.compile(r"/kubelet(-config)?(\.conf|\.ya?ml|\.json)$|/kubelet/config(\.ya?ml|\.json)$")
 _DROP_IN = re.compile(r"/[^/]*(kubelet|config)[^/]*\.d/[^/]*\.conf$")
 _UNIT = re.compile(r"kubelet\.service(\.d/[^/]*\.conf)?$")
 _ENVIRONMENT = re.compile(
     r"/etc/(default|sysconfig)/kubelet$|/kubelet[^/]*\.env$|kubeadm-flags\.env$"
 )
-_KINDS = (_MAIN, _DROP_IN, _UNIT, _ENVIRONMENT)
-_DROP_INS, _WITH_FLAGS = 1, 2
-"""The kind of drop-ins, and the first of those whose files contain flags."""
+_RANCHER = re.compile(r"/etc/rancher/(?:k3s|rke2)/config\.yaml(?:\.d/[^/]+\.ya?ml)?$")
+_KINDS = (_MAIN, _DROP_IN, _UNIT, _ENVIRONMENT, _RANCHER)
+_DROP_INS, _WITH_FLAGS, _OF_RANCHER = 1, 2, 4
+"""The kind of drop-ins, the first whose files contain flags, and the one with flags in YAML."""
 
 
 def _kind(path: str) -> int | None:
@@ -54,6 +60,9 @@ _Layer = tuple[int, str, Configuration]
 
 class _Image:
     """The files and units below a path of a document, in a file with the given text."""
+
+    adds_defaults = "OpenShift"
+    files: tuple[str, ...] = ("storage", "files")
 
     def __init__(self, document: Document, text: str, product: str, at: PathTuple) -> None:
         self._document = document
@@ -74,29 +83,37 @@ class _Image:
         for one, _, layer in upper:
             found = with_drop_in(found, layer) if one == _DROP_INS else layer.on(found)
         name = name_of(self._document)
-        return found._replace(name=name, adds_defaults="OpenShift" if kind else "")
+        adds = found.adds_defaults or (self.adds_defaults if kind else "")
+        return found._replace(name=name, adds_defaults=adds)
 
     def _items(self, *path: str) -> list[tuple[PathTuple, Any]]:
         return items_at(self._document, (*self._at, *path))
 
     def _files(self) -> Iterator[_Layer]:
-        for at, file in self._items("storage", "files"):
+        for at, file in self._items(*self.files):
             path = str(value_at(file, ("path",)))
             kind = _kind(path)
             if kind is None:
                 continue
-            content, place = self._content((*at, "contents"))
-            if kind >= _WITH_FLAGS:
+            content, place = self._content(at)
+            if kind == _OF_RANCHER:
+                for inner in inner_documents(self._document, place, content, self._text):
+                    yield kind, path, rancher.read_file(inner)._replace(source=path)
+            elif kind >= _WITH_FLAGS:
                 yield kind, path, self._flags(place, PurePosixPath(path).name, content)
-                continue
-            for inner in inner_documents(self._document, place, content, self._text):
-                # kubeadm has a kubeconfig where OpenShift has the kubelet's configuration.
-                if value_at(inner.data, ("kind",)) != "Config":
-                    for found in plain.read(inner):
-                        yield kind, path, found._replace(product=self._product, source=path)
+            else:
+                yield from self._fields(place, path, content, kind)
 
-    def _content(self, where: PathTuple) -> tuple[str, PathTuple]:
+    def _fields(self, place: PathTuple, path: str, content: str, kind: int) -> Iterator[_Layer]:
+        for inner in inner_documents(self._document, place, content, self._text):
+            # kubeadm has a kubeconfig where OpenShift has the kubelet's configuration.
+            if value_at(inner.data, ("kind",)) != "Config":
+                for found in plain.read(inner):
+                    yield kind, path, found._replace(product=self._product, source=path)
+
+    def _content(self, at: PathTuple) -> tuple[str, PathTuple]:
         """Returns a file's content and the path of its text: inline, or in a data URL."""
+        where = (*at, "contents")
         inline, source = (*where, "inline"), (*where, "source")
         text = value_at(self._document.data, inline)
         if isinstance(text, str):
@@ -125,7 +142,7 @@ class _Image:
         return found._replace(product=self._product, source=source)
 
     def _nothing(self) -> DocumentError:
-        paths = [str(value_at(one, ("path",))) for _, one in self._items("storage", "files")]
+        paths = [str(value_at(one, ("path",))) for _, one in self._items(*self.files)]
         shown = ", ".join(paths[:MAX_SHOWN]) or "no files"
         fix = f"expected a file such as /etc/kubernetes/kubelet.conf, got {shown}"
         if len(paths) > MAX_SHOWN:
@@ -138,13 +155,34 @@ class _Image:
         return no_configuration(self._document, (), message, fix)
 
 
+class _CloudInit(_Image):
+    """The files of cloud-init, which has no units."""
+
+    adds_defaults = "the image"
+    files = ("write_files",)
+
+    def _units(self) -> Iterator[_Layer]:
+        yield from ()
+
+    def _content(self, at: PathTuple) -> tuple[str, PathTuple]:
+        """Returns a file's content, and the path of its text."""
+        place = (*at, "content")
+        text = str(value_at(self._document.data, place) or "")
+        encoding = str(value_at(self._document.data, (*at, "encoding")) or "")
+        if not encoding.startswith(("b64", "base64", "gz")):
+            return text, place
+        return decode_base64(self._document, place, text), place
+
+
 MAX_SHOWN = 3
 """Maximum number of a machine's files to list in a message."""
 
 
-def _reader(product: str, at: PathTuple = ()) -> Callable[[Document, str], Iterator[Configuration]]:
+def _reader(
+    product: str, at: PathTuple = (), image: type[_Image] = _Image
+) -> Callable[[Document, str], Iterator[Configuration]]:
     def read(document: Document, text: str) -> Iterator[Configuration]:
-        yield _Image(document, text, product, at).configuration()
+        yield image(document, text, product, at).configuration()
 
     return read
 
@@ -159,4 +197,5 @@ FORMATS = (
     ),
     Format(_IGNITION, _reader(_IGNITION), (("ignition", "version"),)),
     Format(_BUTANE, _reader(_BUTANE), (("variant",),)),
+    Format(_CLOUD_INIT, _reader(_CLOUD_INIT, image=_CloudInit), (("write_files",),)),
 )

@@ -35,7 +35,12 @@ _ARG, _MORE = "kubelet-arg", "kubelet-arg+"
 
 
 def _read(document: Document, _: str) -> Iterator[Configuration]:
-    yield _at(document, (), _PRODUCT)
+    yield read_file(document)
+
+
+def read_file(document: Document) -> Configuration:
+    """Returns the flags in a configuration file of k3s or RKE2."""
+    return _at(document, (), _PRODUCT)
 
 
 def _at(document: Document, path: PathTuple, product: str) -> Configuration:

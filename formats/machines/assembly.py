@@ -82,6 +82,7 @@ def assemble(
         format=text.format,
         machine=_discover(profile, no_cpu),
         missing=(*gaps, *more),
+        settings=text.settings,
         notes=text.notes,
     )
 

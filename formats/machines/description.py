@@ -95,6 +95,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         l3_count: the number of L3 caches, if the text doesn't say what they belong to.
         memory: the machine's, in bytes.
         hugepages: the machine's, by page size in KiB.
+        settings: fields of its kubelet's configuration that the text shows.
         notes: remarks about what the text says, a clause each.
     """
 
@@ -112,6 +113,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     l3_count: int | None = None
     memory: int | None = None
     hugepages: dict[int, int] | None = None
+    settings: dict[str, str] = {}
     notes: tuple[str, ...] = ()
 
 
@@ -132,6 +134,7 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
         format: what it is; empty if it describes the machine completely.
         machine: the machine.
         missing: what the text doesn't say.
+        settings: fields of its kubelet's configuration that the text shows.
         notes: remarks about what it says, a clause each.
         title: a line that describes it; empty if it has none.
     """
@@ -141,6 +144,7 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
     machine: MachineInfo
     missing: tuple[Gap, ...] = ()
+    settings: dict[str, str] = {}
     notes: tuple[str, ...] = ()
 
     @property

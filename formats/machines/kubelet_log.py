@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from numaproof.formats.machines.description import DescriptionError, MachineText
 from numaproof.formats.machines.machine_info import complete
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
@@ -42,9 +44,14 @@ def read(file: str, text: str) -> MachineText:
     """Returns the machine that a kubelet's log shows last.
 
     Raises:
-        DescriptionError: the line is cut off.
+        DescriptionError: the line is cut off, or the log is of several machines.
     """
-    line = next(one for one in reversed(text.splitlines()) if _is_machine(one))
+    *earlier, (number, line) = (
+        one for one in enumerate(text.splitlines(), 1) if _is_machine(one[1])
+    )
+    if {id_ for _, one in earlier for id_ in _ids(one)} - _ids(line):
+        fix = "save the log of a single kubelet"
+        raise DescriptionError("a kubelet's log of another machine", fix, number)
     try:
         machine = parse(line)
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
@@ -54,7 +61,16 @@ def read(file: str, text: str) -> MachineText:
         ) from None
     nodes = line[line.rfind(_TOPOLOGY) :]
     fields = frozenset(subject for subject, field in _FIELDS.items() if field in nodes)
-    return complete(file, "a kubelet's log", machine, fields)
+    found = complete(file, "a kubelet's log", machine, fields)
+    other = next((at for at, one in earlier if nodes != one[one.rfind(_TOPOLOGY) :]), None)
+    if other is None:
+        return found
+    note = f"shows other NUMA nodes in line {other}; those of line {number} count"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _ids(line: str) -> set[str]:
+    return set(re.findall(r" MachineID:(\S+)", line))
 
 
 def parse(text: str) -> MachineInfo:

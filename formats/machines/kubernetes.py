@@ -2,14 +2,14 @@
 
 - A Node has capacities; labels of node-feature-discovery say whether cores have several threads.
 - A NodeResourceTopology (topology.node.k8s.io) has capacities and distances by NUMA node. Where
-  Koordinator writes it, an annotation has the place of each CPU.
+  Koordinator writes it, an annotation has the place of each CPU. Crane has its own form.
 - Volcano's Numatopology has the place of each CPU.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -19,9 +19,9 @@ from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-_KINDS = ("Node", "NodeResourceTopology", "Numatopology")
+KINDS = ("Node", "NodeResourceTopology", "Numatopology")
 _OTHER_ITEMS = "save a single one, such as the output of `kubectl get {} NAME -o yaml`"
 _PLURALS = {
     "Node": "node",
@@ -31,6 +31,8 @@ _PLURALS = {
 
 _NFD = "feature.node.kubernetes.io"
 _CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
+_CPU_ALLOCS = "node.koordinator.sh/pod-cpu-allocs"
+_CPU_POLICY = "kubelet.koordinator.sh/cpu-manager-policy"
 
 
 def is_object(data: Any) -> bool:
@@ -38,7 +40,7 @@ def is_object(data: Any) -> bool:
     kind = str(data.get("kind")) if isinstance(data, dict) else ""
     if kind == "List":
         return any(map(is_object, _list(data.get("items"))))
-    return kind.removesuffix("List") in _KINDS
+    return kind.removesuffix("List") in KINDS
 
 
 def read(data: Mapping[str, Any]) -> Description:
@@ -174,7 +176,9 @@ def _node_resource_topology(data: Mapping[str, Any]) -> Description:
             for number, found in resources.items()
         ),
         distances=_costs(zones) if zones else None,
+        settings=dict(_settings(data)),
         notes=(
+            *_in_use(data, [zone for _, zone in sorted(zones.items())]),
             *(
                 note
                 for number, found in resources.items()
@@ -186,12 +190,64 @@ def _node_resource_topology(data: Mapping[str, Any]) -> Description:
 
 def _zone_resources(zone: Mapping[str, Any]) -> dict[str, Any]:
     """The capacities in a zone; the first versions of exporters have only what is allocatable."""
+    found = zone.get("resources")
+    if isinstance(found, dict):  # Crane's NodeResourceTopology
+        return {**_mapping(found.get("allocatable")), **_mapping(found.get("capacity"))}
     return {
         str(one.get("name")): next(
             (one[key] for key in ("capacity", "allocatable", "available") if key in one), 0
         )
-        for one in map(_mapping, _list(zone.get("resources")))
+        for one in map(_mapping, _list(found))
     }
+
+
+_MAX_SHOWN = 4
+
+
+def _in_use(data: Mapping[str, Any], zones: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields a note about what is in use, which isn't part of the machine."""
+    uses = []
+    for zone in zones:
+        for one in map(_mapping, _list(zone.get("resources"))):
+            name, available = f"{zone.get('name')}: {one.get('name')}", one.get("available")
+            all_ = one.get("allocatable", one.get("capacity"))
+            if None not in (available, all_) and _amount(available, name) < _amount(all_, name):
+                uses.append(f"{name} {available} of {all_} available")
+    pods = _annotation(data, _CPU_ALLOCS, tuple[_PodCPUs, ...]) or ()
+    uses += [f"a pod with exclusive CPUs {pod.cpuset}" for pod in pods]
+    if uses:
+        more = len(uses) - _MAX_SHOWN
+        shown = ", ".join(uses[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        yield (
+            f"shows a node in use ({shown}); it is treated as empty: add its pods with --state"
+            " and --pods-on-node"
+        )
+
+
+_POLICIES = {
+    "SingleNUMANode": "single-numa-node",
+    "Restricted": "restricted",
+    "BestEffort": "best-effort",
+    "None": "none",
+}
+_POLICY = re.compile(rf"({'|'.join(_POLICIES)})(?:(Container|Pod)Level)?")
+
+
+def _settings(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the fields of the kubelet's configuration that exporters and Koordinator show."""
+    for text in map(str, _list(data.get("topologyPolicies"))):
+        if found := _POLICY.fullmatch(text):
+            yield "topologyManagerPolicy", _POLICIES[found[1]]
+            if found[2]:
+                yield "topologyManagerScope", found[2].lower()
+    for one in map(_mapping, _list(data.get("attributes"))):
+        if one.get("name") in ("topologyManagerPolicy", "topologyManagerScope"):
+            yield str(one["name"]), str(one.get("value"))
+    policy = _annotation(data, _CPU_POLICY, _CPUPolicy)
+    if policy is not None:
+        yield "cpuManagerPolicy", policy.policy or "none"
+        if policy.reserved:
+            yield "reservedSystemCPUs", policy.reserved
 
 
 def _costs(zones: Mapping[int, Mapping[str, Any]]) -> tuple[tuple[int, ...], ...] | None:
@@ -224,16 +280,35 @@ class _CPUTopology(msgspec.Struct, frozen=True):
     detail: tuple[_Place, ...] = ()
 
 
-def _koordinator_cpus(data: Mapping[str, Any]) -> Iterator[CPU]:
-    annotations = _mapping(_mapping(data.get("metadata")).get("annotations"))
-    text = annotations.get(_CPU_TOPOLOGY)
-    if text is None:
-        return
+class _PodCPUs(msgspec.Struct, frozen=True):
+    cpuset: str = ""
+
+
+class _CPUPolicy(msgspec.Struct, frozen=True, rename={"reserved": "reservedCPUs"}):
+    policy: str = ""
+    reserved: str = ""
+
+
+_A = TypeVar("_A")
+
+
+def _annotation(data: Mapping[str, Any], name: str, type_: type[_A]) -> _A | None:
+    """Returns an annotation of Koordinator; None if there is none.
+
+    Raises:
+        DescriptionError: it has other contents.
+    """
+    text = _mapping(_mapping(data.get("metadata")).get("annotations")).get(name)
     try:
-        for one in msgspec.json.decode(str(text), type=_CPUTopology).detail:
-            yield CPU(number=one.id, node=one.node, socket=one.socket, core=one.core)
+        return None if text is None else msgspec.json.decode(str(text), type=type_)
     except (msgspec.MsgspecError, RecursionError):
-        raise DescriptionError(f"the annotation {_CPU_TOPOLOGY} is not Koordinator's") from None
+        raise DescriptionError(f"the annotation {name} is not Koordinator's") from None
+
+
+def _koordinator_cpus(data: Mapping[str, Any]) -> Iterator[CPU]:
+    topology = _annotation(data, _CPU_TOPOLOGY, _CPUTopology)
+    for one in topology.detail if topology else ():
+        yield CPU(number=one.id, node=one.node, socket=one.socket, core=one.core)
 
 
 def _numatopology(data: Mapping[str, Any]) -> Description:

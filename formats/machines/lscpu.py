@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from numaproof.formats.machines.description import CPU, Cache, Description, DescriptionError, Node
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, ListFormatError
@@ -19,12 +21,18 @@ _IN_ENGLISH = "save the output of `LC_ALL=C lscpu --extended`"
 _WHOLE = "save the whole output of `lscpu`"
 _EXTENDED = "save the output of `lscpu --extended`, which shows each CPU's core"
 
-_TABLE_HEAD = re.compile(r"^[ \t]*CPU[ \t]+(?:[A-Z]|L[0-9])[^\n]*$", re.MULTILINE)
-_PARSE_HEAD = re.compile(r"^# *(CPU,\S*)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+TABLE_HEAD = re.compile(r"^[ \t]*CPU(?:[ \t]+(?:[A-Z]+%?|L[0-9][\w:]*))+[ \t]*$", re.MULTILINE)
+PARSE_HEAD = re.compile(r"^# *(?:CPU|cpu),\S*[ \t]*$", re.MULTILINE)
+_DEFAULT_ROW = re.compile(r"[0-9]+(?:,[0-9]*){3},(?:,[0-9]*)*")
+_DEFAULT_COLUMNS = ("CPU", "Core", "Socket", "Node", "", "L1d", "L1i", "L2", "L3")
 _ENGLISH = re.compile(r"^\s*(?:On-line CPU\(s\) (?:list|mask):|Architecture:)", re.MULTILINE)
 _COLON = "[:\uff1a]"  # in Chinese, a wide one
+_ARCHITECTURES = "x86_64|i686|aarch64|ppc64le|ppc64|s390x|riscv64|armv7l"
 _FOREIGN = re.compile(
-    rf"^\s*[^\s:][^\n:]{{0,40}}?{_COLON}\s*(?:x86_64|i686|aarch64|ppc64le|ppc64|s390x|riscv64|armv7l)\s*$"
+    rf"^[ \t]*[^\s:][^\n:]{{0,40}}?{_COLON}\s*(?:{_ARCHITECTURES})\s*$", re.MULTILINE
+)
+SUMMARY_HEAD = re.compile(
+    rf"{_FOREIGN.pattern}|^[ \t]*(?:CPU\(s\)|On-line CPU\(s\) (?:list|mask)):", re.MULTILINE
 )
 _MACHINE_WORDS = re.compile(rf"^[^\n]*\bCPU\b[^\n]*{_COLON}\s*\d+\s*$", re.MULTILINE)
 
@@ -34,10 +42,17 @@ def is_lscpu(text: str) -> bool:
     first = text.lstrip().partition("\n")[0]
     return bool(
         (_ENGLISH.search(text) and re.search(r"^\s*(?:On-line )?CPU\(s\)", text, re.MULTILINE))
-        or _PARSE_HEAD.search(text)
-        or (_TABLE_HEAD.search(text) and re.search(r"^\s*0\s+\S", text, re.MULTILINE))
+        or PARSE_HEAD.search(text)
+        or (TABLE_HEAD.search(text) and re.search(r"^\s*0\s+\S", text, re.MULTILINE))
         or (_FOREIGN.match(first) and _MACHINE_WORDS.search(text))
+        or _is_without_head(text)
     )
+
+
+def _is_without_head(text: str) -> bool:
+    """Whether a text is ``lscpu --parse`` without its comments, which name the columns."""
+    lines = text.split()
+    return bool(lines) and all(map(_DEFAULT_ROW.fullmatch, lines))
 
 
 def is_lscpu_json(data: Any) -> bool:
@@ -53,15 +68,25 @@ def read(text: str) -> Description:
     Raises:
         DescriptionError: it is incomplete, or in a language other than English.
     """
-    if head := _PARSE_HEAD.search(text):
-        names = head[1].split(",")
+    if head := PARSE_HEAD.search(text):
+        names = head[0].lstrip("# ").split(",")
         lines = {n: line.split(",") for n, line in _lines_after(head) if line[:1] != "#"}
         rows = _with_cache_columns(names, [*lines.values()])
         return _table("lscpu --parse", rows, [*lines])
-    if head := _TABLE_HEAD.search(text):
+    if head := TABLE_HEAD.search(text):
         names = head[0].split()
         lines = {n: line.split() for n, line in _lines_after(head)}
         return _table("lscpu --extended", _dicts(names, [*lines.values()]), [*lines])
+    if _is_without_head(text):
+        lines = {
+            number: line.split(",")
+            for number, line in enumerate(map(str.strip, text.splitlines()), 1)
+            if line
+        }
+        rows = _with_cache_columns(_DEFAULT_COLUMNS, [*lines.values()])
+        found = _table("lscpu --parse", rows, [*lines])
+        note = "it has no head; assuming the usual columns, CPU,Core,Socket,Node"
+        return replace(found, notes=(note, *found.notes))
     if not _ENGLISH.search(text):
         raise DescriptionError("lscpu in a language other than English", _IN_ENGLISH)
     pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)

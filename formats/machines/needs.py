@@ -36,6 +36,21 @@ def require_enough(text: MachineText, config: Mapping[str, Any]) -> None:
             )
 
 
+_DEFAULTS = {
+    "cpuManagerPolicy": "none",
+    "topologyManagerPolicy": "none",
+    "topologyManagerScope": "container",
+}
+
+
+def differing_settings(text: MachineText, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yields a note for each setting of a machine's kubelet that a configuration has otherwise."""
+    for name, value in text.settings.items():
+        other = config.get(name) or _DEFAULTS.get(name, value)
+        if other != value:
+            yield f"its kubelet has {name} {value}, but the configuration has {other}"
+
+
 def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Subject, str]]:
     if config.get("memoryManagerPolicy") == "Static":
         yield from (

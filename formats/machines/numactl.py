@@ -11,8 +11,9 @@ from numaproof.formats.machines.description import CPU, Description, Description
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HEAD = re.compile(r"^ *available: +([0-9]{1,5}) nodes?\b", re.MULTILINE)
-_CPUS = re.compile(r"^ *node +([0-9]{1,5}) cpus:(.*)$", re.MULTILINE)
+HEAD = re.compile(r"^ *available: +([0-9]{1,5}) nodes?\b", re.MULTILINE)
+_CPUS = re.compile(r"^ *node +([0-9]{1,5}) cpus:(.*(?:\n *[0-9]+(?: +[0-9]+)* *$)*)", re.MULTILINE)
+"""The CPUs of a node, and of lines that go on because a terminal or a mail program wraps them."""
 _SIZE = re.compile(r"^ *node +([0-9]{1,5}) size:(.*)$", re.MULTILINE)
 _ROW = re.compile(r"^ *([0-9]{1,5}):((?: +[0-9]{1,5})+) *$", re.MULTILINE)
 
@@ -22,7 +23,7 @@ _AGAIN = "save the whole output of `numactl --hardware`"
 
 def is_numactl(text: str) -> bool:
     """Returns whether a text looks like the output of ``numactl --hardware``."""
-    return _HEAD.search(text) is not None
+    return HEAD.search(text) is not None
 
 
 def read(text: str) -> Description:
@@ -31,7 +32,7 @@ def read(text: str) -> Description:
     Raises:
         DescriptionError: it is incomplete.
     """
-    head = _HEAD.search(text)
+    head = HEAD.search(text)
     assert head is not None
     cpus = {int(node): list(map(int, numbers.split())) for node, numbers in _numbers(text)}
     shared = Counter(cpu for numbers in cpus.values() for cpu in numbers)
@@ -74,8 +75,12 @@ def _sizes(text: str) -> Iterator[tuple[int, int]]:
 def _numbers(text: str) -> list[tuple[str, str]]:
     found = [(match[1], match[2]) for match in _CPUS.finditer(text)]
     for node, numbers in found:
-        if not re.fullmatch(r"(?: +[0-9]{1,5})* *\r?", numbers):
+        if not re.fullmatch(r"(?:\s+[0-9]{1,5})*\s*", numbers):
             raise DescriptionError(
                 f"node {node} cpus: expected numbers, got {numbers.strip()!r}", _AGAIN
             )
+        cpus = [*map(int, numbers.split())]
+        if cpus != sorted(set(cpus)):
+            message = f"node {node} cpus: not in order, as if a number were cut"
+            raise DescriptionError(message, _AGAIN)
     return found

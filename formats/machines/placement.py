@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MAX_NODES = 1024
 
 _ADJACENT = SIBLINGS.index("adjacent")
+_ADJACENT_SIBLINGS = ("ppc64", "ppc64le", "s390x")
+"""The architectures on which Linux numbers a core's threads one after the other."""
 
 
 def place(
@@ -161,7 +163,10 @@ def _threads(
     if threads == 1:
         return 1, 0
     style = assume.take("siblings")
-    return threads, int(not _is_apart(numbers, threads)) if style is None else style
+    if style is None:
+        are_adjacent = text.architecture in _ADJACENT_SIBLINGS or not _is_apart(numbers, threads)
+        style = int(are_adjacent)
+    return threads, style
 
 
 def _is_apart(numbers: Sequence[Sequence[int]], threads: int) -> bool:

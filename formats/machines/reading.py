@@ -16,12 +16,14 @@ from numaproof.formats.machines import (
     machine_info,
     numactl,
     refusals,
+    sections,
 )
 from numaproof.formats.machines.assembly import assemble
 from numaproof.formats.machines.assumptions import Assumptions
 from numaproof.formats.machines.description import Description, DescriptionError, MachineText
 from numaproof.inputs import documents
 from numaproof.inputs.errors import DocumentError
+from numaproof.inputs.quoting import uncomment, unquote
 from numaproof.reference.cadvisor.discovery import NO_CPU
 
 if TYPE_CHECKING:
@@ -72,6 +74,9 @@ def _read(
     content: bytes, file: str, assume: Assumptions, no_cpu: str, node: Description | None
 ) -> MachineText | None:
     text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    text = uncomment(unquote(text))
+    if several := sections.read(text):
+        return assemble(file, _with_node(several, node), assume, no_cpu)
     if kubelet_log.LINE in text and kubelet_log.is_log(text):
         assume.require_used("a kubelet's log")
         return kubelet_log.read(file, text)

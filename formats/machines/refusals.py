@@ -23,6 +23,7 @@ _BYTES = (
 )
 _COMPRESSED = ((b"\x1f\x8b", ".tar.gz or .tgz"), (b"\xfd7zXZ", ".tar.xz"), (b"BZh", ".tar.bz2"))
 
+_DOCUMENT = re.compile(r"^\s*[{\[]|^[\"']?[\w.-]+[\"']?\s*:", re.MULTILINE)
 _TEXTS = tuple(
     (re.compile(pattern, re.MULTILINE), name, fix)
     for pattern, name, fix in (
@@ -102,4 +103,7 @@ def refusal(content: bytes) -> tuple[str, str] | None:
                 f"rename it to {suffix} if it is a tar archive, or unpack it",
             )
     text = content.decode("utf-8", "replace")
-    return next(((name, fix) for form, name, fix in _TEXTS if form.search(text)), None)
+    found = next(((name, fix) for form, name, fix in _TEXTS if form.search(text)), None)
+    if found is None and text.strip() and not _DOCUMENT.search(text):
+        return "in none of the formats that describe a machine", _LSCPU
+    return found

@@ -38,3 +38,35 @@ def test_a_mistake_is_shown_as_written(command: Command, line: str, message: str
     Path("k.yaml").write_text(f"{HEAD}{line}\n", "utf-8")
     ended = command("config", "check", "k.yaml", "--machine", "epyc-7402p-nps2")
     assert message in ended.out + ended.err
+
+
+def test_each_gate_that_a_flag_sets_is_refused_by_its_name(command: Command) -> None:
+    flags = "kubelet --feature-gates=CPUManager=true,TopologyManager=true --reserved-cpus=0\n"
+    Path("flags.txt").write_text(flags, "utf-8")
+    ended = command(
+        "config", "check", "flags.txt", "--machine", "epyc-7402p-nps2", "--kubernetes", "1.33"
+    )
+    lines = [line for line in ended.out.splitlines() if "featureGates" in line]
+    assert {line.partition("featureGates.")[2].partition(":")[0] for line in lines} == {
+        "CPUManager",
+        "TopologyManager",
+    }
+    for line in lines:
+        gate = line.partition("featureGates.")[2].partition(":")[0]
+        assert f"feature gate: {gate} (remove the gate)" in line
+
+
+def test_what_a_product_may_add_makes_the_advice_conditional(command: Command) -> None:
+    check = ("config", "check", "k.yaml", "--machine", "epyc-7402p-nps2")
+    Path("k.yaml").write_text(f"{HEAD}cpuManagerPolicy: static\n", "utf-8")
+    assert "(reserve CPU: set reservedSystemCPUs" in command(*check).out
+    Path("k.yaml").write_text(
+        "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\n"
+        "metadata: {name: cpumanager-enabled}\n"
+        "spec: {kubeletConfig: {cpuManagerPolicy: static, cpuManagerReconcilePeriod: 5s}}\n",
+        "utf-8",
+    )
+    ended = command(*check)
+    assert "(OpenShift may set what is missing; if not, reserve CPU: set" in ended.out
+    assert "only because of" not in ended.out
+    assert ended.code == 1

@@ -147,6 +147,7 @@ def test_a_resize_without_allocated_resources_is_a_gap(status: dict[str, Any]) -
     assert resizing(status).pods[0].gaps[0].startswith("resize in place")
 
 
+DESCRIBED = "Name:         web-1\nNamespace:    default\nPriority:     0\n"
 HELM = "apiVersion: v1\nkind: Pod\nspec:\n  containers: [{name: c, cpu: {{ .Values.cpu }}}]\n"
 
 
@@ -156,6 +157,9 @@ HELM = "apiVersion: v1\nkind: Pod\nspec:\n  containers: [{name: c, cpu: {{ .Valu
         (HELM, "0.json:4: a template: it contains {{ (render it first"),
         ("NAME   READY\nweb-1  1/1\n", "0.json:1: a table of kubectl (add -o yaml to kubectl get)"),
         ("NAMESPACE  NAME\na  b: c\n", "0.json:1: a table of kubectl"),
+        (DESCRIBED, "0.json:1: the output of `kubectl describe` (save the output of"),
+        ("services:\n  web: {image: web}\n", "0.json:1: a Compose file (convert it"),
+        ("replicaCount: 2\nimage: {tag: x}\n", "0.json:1: the values of a Helm chart (render the"),
         ("No resources found in default namespace.\n", "0.json:1: a message of kubectl"),
         ("error: the server doesn't have a resource type\n", "0.json:1: a message of kubectl"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from builders.machines import GIB, of_memory, regular
 from numaproof import fakesys
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.formats.machines.kubelet_log import LINE, parse
+from numaproof.formats.machines.kubelet_log import LINE, parse, read
 from numaproof.protocol.machine import HugePages
 
 if TYPE_CHECKING:
@@ -156,3 +156,11 @@ def test_names_of_other_things_may_contain_anything(others: dict[str, Any]) -> N
 def test_another_line_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no machine|expected a field|cut off"):
         parse(text)
+
+
+def test_the_last_machine_of_a_log_counts_and_others_are_noted() -> None:
+    before, after = line(regular(2)), line(regular(4))
+    assert read("log", f"{after}\n{after}\n").notes == ()
+    found = read("log", f"{before}\n{after}\n")
+    assert described(found.machine) == described(regular(4))
+    assert found.notes == ("shows other NUMA nodes in line 1; those of line 2 count",)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from numaproof.formats.machines import assumptions
-from numaproof.formats.machines.needs import require_enough
+from numaproof.formats.machines.needs import differing_settings, require_enough
 from numaproof.formats.machines.reading import read
 from numaproof.inputs.errors import DocumentError
+
+HERE = Path(__file__).parent
 
 LSCPU = """\
 Architecture: x86_64
@@ -42,6 +46,16 @@ XML_OF_LOST = """\
 </topology>
 """
 
+GERMAN = """\
+Architektur:                     x86_64
+CPU Operationsmodus:             32-bit, 64-bit
+Byte-Reihenfolge:                Little Endian
+CPU(s):                          8
+Liste der Online-CPU(s):         0-7
+"""
+
+LOG = "Machine: {NumCores:1 MemoryCapacity:1 HugePages:[] MachineID:%s Topology:[%s]}\n"
+
 REFUSED = {
     "processor\t: 0\nvendor_id\t: GenuineIntel\n": "/proc/cpuinfo",
     "MemTotal:       16314564 kB\n": "/proc/meminfo",
@@ -58,6 +72,7 @@ REFUSED = {
     "NAME   STATUS   ROLES    AGE   VERSION\n": "kubectl get nodes",
     "%PDF-1.7\n": "a PDF",
     "\x7fELF": "a program",
+    "two sockets with\n16 cores each\n": "in none of the formats that describe a machine",
     # lost lines and contradictions
     LSCPU.replace("node(s): 1", "node(s): 2"): "counts 2 NUMA nodes but has 1 line",
     LSCPU.replace("CPU(s): 8", "CPU(s): 9"): "counts 9 CPUs but lists 8",
@@ -66,7 +81,17 @@ REFUSED = {
     "# CPU,Core,Socket,Node\n0,0,0,0\n0,1,0,0\n": "file:3: lscpu --parse lists CPU 0 again",
     NUMACTL.replace("size: 100", "size: -5"): "node 0 size: expected MB, got '-5 MB'",
     XML_OF_LOST: "CPU 1 in a Machine, but no PU for it",
+    NUMACTL.replace("2 3", "21 22 2\n3 24"): "node 1 cpus: not in order, as if a number were cut",
+    # several machines
+    LSCPU + LSCPU: "file:9: lscpu again, first in line 1",
+    LSCPU + NUMACTL: "lscpu and numactl --hardware show different CPUs: 0-7 and 0-3",
+    NUMACTL + LSCPU.replace("8", "4").replace("0-7", "0-3").replace("socket: 4", "socket: 2"): (
+        "numactl --hardware and lscpu show CPU 2 on the NUMA nodes 1 and 0"
+    ),
+    LOG % ("a", "") + NUMACTL: "file:2: numactl --hardware next to a kubelet's log",
+    LOG % ("a", "") + LOG % ("b", ""): "file:2: a kubelet's log of another machine",
     # lscpu in other languages
+    GERMAN: "English",
     "Architektur:         x86_64\nCPU(s):              8\nOnline-CPU(s): 0-7\n": "English",
     "Architecture :         x86_64\nProcesseur(s) (CPU) : 8\n": "English",
     "架构\uff1a           x86_64\nCPU 运行模式\uff1a   32-bit\nCPU:             8\n": "English",
@@ -237,3 +262,22 @@ def test_assumptions_that_do_not_fit_are_refused(pairs: list[str], message: str)
     with pytest.raises(DocumentError) as caught:
         read(node, "file", [assumptions.parse(one) for one in pairs])
     assert message in str(caught.value)
+
+
+def test_settings_that_a_configuration_has_otherwise_are_noted() -> None:
+    text = read((HERE / "texts" / "nrt-busy.yaml").read_bytes(), "file")
+    assert text is not None
+    agreeing = {
+        "cpuManagerPolicy": "static",
+        "reservedSystemCPUs": "0-1",
+        "topologyManagerPolicy": "single-numa-node",
+        "topologyManagerScope": "pod",
+    }
+    assert [*differing_settings(text, agreeing)] == []
+    (note,) = differing_settings(text, agreeing | {"topologyManagerPolicy": "restricted"})
+    assert note.endswith("single-numa-node, but the configuration has restricted")
+    assert [note.split()[3] for note in differing_settings(text, {})] == [
+        "topologyManagerPolicy",
+        "topologyManagerScope",
+        "cpuManagerPolicy",
+    ]

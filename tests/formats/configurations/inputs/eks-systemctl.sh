@@ -1,0 +1,3 @@
+#!/bin/bash
+systemctl enable kubelet --now
+/etc/eks/bootstrap.sh c --kubelet-extra-args "--reserved-cpus=0"

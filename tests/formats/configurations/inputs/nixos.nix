@@ -1,0 +1,4 @@
+{ config, pkgs, ... }:
+{
+  services.kubernetes.kubelet.extraOpts = "--cpu-manager-policy=static";
+}
