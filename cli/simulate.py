@@ -251,8 +251,8 @@ def simulate(
             results = comparison.compare(tried, asked.pods, folder / "variants")
             found = replace(found, comparison=results)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
-    found = replace(found, notes=notes, errors=_errors(found, question))
-    report = answer(found, question, machine, wishes.explain_pods)
+    found = replace(found, notes=notes, errors=_errors(found, question, settings.adds_defaults))
+    report = answer(found, question, machine, wishes.explain_pods, settings.adds_defaults)
     if out is not None:
         write_file(out, visible(WRITERS[out.suffix](report)))
     if nrt is not None:
@@ -262,8 +262,13 @@ def simulate(
     return SOME_REFUSED if not found.admitted or (strict and has_warning) else 0
 
 
-def _errors(simulation: NodeSimulation, question: Question) -> tuple[ConfigurationFinding, ...]:
-    """Returns why the kubelet doesn't start, if the configuration is the reason."""
+def _errors(
+    simulation: NodeSimulation, question: Question, product: str
+) -> tuple[ConfigurationFinding, ...]:
+    """Returns why the kubelet doesn't start, if the configuration is the reason.
+
+    `product` may set what the configuration lacks; it can be empty.
+    """
     from numaproof.cli.simulate_view import is_refused_state
     from numaproof.protocol.messages import StartRefused
     from numaproof.simulation import configuration_check
@@ -271,7 +276,7 @@ def _errors(simulation: NodeSimulation, question: Question) -> tuple[Configurati
     start = simulation.start
     if not isinstance(start, StartRefused) or is_refused_state(start, question):
         return ()
-    found = configuration_check.judge(question).findings
+    found = configuration_check.judge(question, product).findings
     return tuple(one for one in found if one.severity == "error")
 
 

@@ -177,6 +177,7 @@ def answer(
     question: Question,
     machine: str,
     explained_pods: Container[str] = (),
+    product: str = "",
 ) -> answers.AnswerReport:
     """Returns the report of a simulation.
 
@@ -187,13 +188,14 @@ def answer(
         question: the node.
         machine: the machine as the user named it.
         explained_pods: the pods whose steps are shown even if there are many.
+        product: the product that may add settings to the configuration; empty if none does.
     """
     node, start = simulation.node, simulation.start
     shaped = (*map(_crash, simulation.crashes), *map(shaped_answer, simulation.warnings))
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
         assert isinstance(start, messages.StartRefused)
-        report = _refused_start(start, question, setting, simulation.errors)
+        report = _refused_start(start, question, setting, simulation.errors, product)
         report = replace(report, shaped_answers=shaped, inputs=simulation.notes)
         return _with_comparison(report, simulation)
     policies = node.policies
@@ -282,6 +284,7 @@ def _refused_start(
     question: Question,
     setting: Sequence[tuple[str, str]],
     errors: Sequence[ConfigurationFinding],
+    product: str,
 ) -> answers.AnswerReport:
     subject, advice = "KubeletConfiguration", _NO_ADVICE
     if is_refused_state(start, question):
@@ -292,6 +295,8 @@ def _refused_start(
     fixes = tuple(": ".join(filter(None, (dotted_path(one.path), one.fix))) for one in errors)
     story = answers.Story(subject, False, said, "no pod can run", (), advice, fixes=fixes)
     title = "The kubelet does not start"
+    if errors and product:
+        title += f" with these settings alone; {product} may set more"
     return answers.AnswerReport(
         title, False, tuple(setting), (), (story,), question.machine, is_drawn=False
     )

@@ -25,7 +25,7 @@ def test_a_drawing_can_be_written_to_a_file(tmp_path: Path) -> None:
     shown = run("show", "laptop-4c8t", "--out", file)
     assert shown.exit_code == 0
     assert shown.stdout.endswith(f"wrote {file}\n")
-    texts = [one.text for one in ET.parse(file).iter("{http://www.w3.org/2000/svg}text")]
+    texts = [one.text for one in ET.XML(file.read_text()).iter("{http://www.w3.org/2000/svg}text")]
     assert (texts[0] or "").startswith("laptop-4c8t: ")
 
 
