@@ -117,6 +117,7 @@ class HarnessRun:
             seed=seed,
             left=self.left,
             host=self.host,
+            documents=self.registry.reported_documents(),
         )
 
     def ended_event(
