@@ -103,14 +103,30 @@ class ReportedRequirement(
     also: tuple[str, ...] = ()
 
 
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """When and where a run started.
+
+    `date` is in UTC, such as ``2026-03-01T12:00:00Z``. `commit` is the commit of the working
+    directory, followed by ``-dirty`` if tracked files have changes; empty if it is not known.
+    `platform` describes the operating system, the processor and Python.
+    """
+
+    date: str = ""
+    commit: str = ""
+    platform: str = ""
+
+
 # Saved streams call a run a campaign, and coverage "reached", so these tags must not change.
 class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run starts.
 
     `command` is the command that repeats the run. `total` counts case runs (one case on one
     machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
-    of a comparison. `host` describes the host, where answers may depend on it. `documents` are the
-    documents that the requirements cite, by key; streams of earlier versions have none.
+    of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
+    runs of a library, and in streams of earlier versions.
+
+    `documents` are the documents that the requirements cite, by key; streams of earlier versions
+    have none.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -124,8 +140,9 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     implementation: Hello | None = None
     seed: int | None = None
     left: Hello | None = None
-    host: str = ""
     documents: dict[str, ReportedDocument] = msgspec.field(default_factory=dict)
+    host: str = ""
+    origin: Origin | None = None
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 _GITHUB = "https://github.com"
 
 _CITED = re.compile(
-    r"(?P<path>[\w./-]+\.go), \w+(?:\.\w+)?, (?P<tag>v\d+\.\d+\.\d+)"
-    r"|(?:(?P<repository>[\w.-]+/[\w.-]+)|(?P<kubernetes>kubernetes )|(?P<pull>PR ))?#(?P<number>\d+)"
+    r"(?P<path>(?:[\w-][\w.-]*/)*[\w-][\w.-]*\.go), \w+(?:\.\w+)?, (?P<tag>v\d+\.\d+\.\d+)"
+    r"|(?:(?P<repository>[\w.-]+/[\w.-]+)|(?P<kubernetes>kubernetes )|(?P<pull>PR ))?"
+    r"#(?P<number>\d+)"
     r"|KEP-(?P<kep>\d+)"
 )
 """For example ``pkg/kubelet/kubelet.go, Kubelet.rejectPod, v1.36.3`` or ``PR #133279``."""
@@ -51,6 +52,11 @@ class Source:
     kubernetes: str = ""
     address: str = ""
     places: tuple[Place, ...] = ()
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether any of the places has a link."""
+        return any(place.address for place in self.places)
 
     @property
     def about(self) -> str:
@@ -90,9 +96,14 @@ def _source(
         english=found.title if found.original_title else "",
         language="" if found.lang == "en" else found.language,
         kubernetes=found.kubernetes,
-        address=found.address,
+        address=_web_address(found),
         places=places,
     )
+
+
+def _web_address(document: ReportedDocument) -> str:
+    """Returns a document's URL; one from a foreign stream could be a script."""
+    return document.address if document.address.startswith("https://") else ""
 
 
 def _places(
@@ -104,9 +115,9 @@ def _places(
     for part in filter(None, requirement.section.split("; ")):
         if found:
             found.append(Place("; "))
-        anchor = document.anchors.get(part)
-        if anchor:
-            found.append(Place(part, f"{document.address}#{anchor}"))
+        anchor, address = document.anchors.get(part), _web_address(document)
+        if anchor and address:
+            found.append(Place(part, f"{address}#{anchor}"))
         else:
             found += _cited_places(part, document.repository)
     return tuple(found)
