@@ -134,12 +134,12 @@ def _cited_places(text: str, repository: str) -> Iterator[Place]:
         yield Place(text[end:])
 
 
-def _target(cited: re.Match[str], repository: str) -> str:
-    if cited["path"]:
-        return f"{repository}/blob/{cited['tag']}/{cited['path']}"
-    if cited["kep"]:
-        return f"kubernetes/enhancements/issues/{cited['kep']}"
-    if cited["kubernetes"]:
+def _target(match: re.Match[str], repository: str) -> str:
+    if match["path"]:
+        return f"{repository}/blob/{match['tag']}/{match['path']}"
+    if match["kep"]:
+        return f"kubernetes/enhancements/issues/{match['kep']}"
+    if match["kubernetes"]:
         repository = "kubernetes/kubernetes"
-    kind = "pull" if cited["pull"] else "issues"
-    return f"{cited['repository'] or repository}/{kind}/{cited['number']}"
+    kind = "pull" if match["pull"] else "issues"
+    return f"{match['repository'] or repository}/{kind}/{match['number']}"

@@ -109,7 +109,7 @@ class RequirementHistory:
     def asked(self) -> tuple[History, ...]:
         """The implementations for which the requirement was tested, the best verdicts first."""
         found = (one for one in self.histories if one.asked)
-        return tuple(sorted(found, key=lambda one: VERDICTS.index(one.latest.verdict)))
+        return tuple(sorted(found, key=lambda history: VERDICTS.index(history.latest.verdict)))
 
     @property
     def not_asked(self) -> tuple[BoardImplementation, ...]:

@@ -194,6 +194,7 @@ class Board:
             "kubernetes": newest.kubernetes,
             "level": newest.level,
             "complete": not newest.gaps,
+            "date": newest.date,
             "case_runs": dict(newest.score.counts),
             "requirements": {
                 "met": met.good,

@@ -254,9 +254,9 @@ def implementations(
         runs: the runs; duplicates are ignored.
         undocumented_ids: the ids of requirements without a document.
     """
-    in_order = sorted(runs, key=lambda run: (*run_key(run), repr(_undated(run)), run.date))
+    in_order = sorted(runs, key=lambda run: (*run_key(run), repr(_without_date(run)), run.date))
     # Of runs that differ only in their dates, the newest counts.
-    distinct = (list(same)[-1] for _, same in groupby(in_order, key=_undated))
+    distinct = (list(same)[-1] for _, same in groupby(in_order, key=_without_date))
     by_entry = group_values((run_key(run)[:4], run) for run in distinct)
     entries = (
         Entry(several[0].author, several[0].kubernetes, several[0].level, several, undocumented_ids)
@@ -270,7 +270,7 @@ def implementations(
     )
 
 
-def _undated(run: RunData) -> RunData:
+def _without_date(run: RunData) -> RunData:
     return msgspec.structs.replace(run, date="")
 
 

@@ -210,10 +210,10 @@ class ShownDefect:
 
 
 def shown_defects(
-    implementations: Iterable[BoardImplementation], known: Iterable[NamedDefect]
+    implementations: Iterable[BoardImplementation], defects: Iterable[NamedDefect]
 ) -> tuple[ShownDefect, ...]:
     """Returns the named defects that runs show, by name."""
-    defects = {one.name: one for one in known}
+    by_name = {one.name: one for one in defects}
     found = group_values(
         (finding.reason, (entry, finding))
         for one in implementations
@@ -223,7 +223,7 @@ def shown_defects(
     )
     return tuple(
         ShownDefect(
-            defects.get(name, NamedDefect(name)),
+            by_name.get(name, NamedDefect(name)),
             tuple({id(entry): entry for entry, _ in found[name]}.values()),
             tuple(
                 sorted(

@@ -23,7 +23,9 @@ PAGES = (
     "matrix.html",
     "findings.html",
     "machines.html",
+    "defects.html",
     "implementations/pinner.html",
+    "requirements/cpu-static-002.html",
 )
 
 
