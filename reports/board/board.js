@@ -93,16 +93,19 @@
   const brokenCount = (row) =>
     cellsOf(row).filter((cell) => !cell.hidden && isAsked(cell) && !cell.classList.contains("s6")).length;
 
+  let isOrdered = false;
   const orderRows = () => {
-    const counts = new Map(rows.map((row) => [row, value("order") && !row.hidden ? brokenCount(row) : 0]));
+    if (!value("order") && !isOrdered) return;
+    isOrdered = Boolean(value("order"));
+    const counts = new Map(rows.map((row) => [row, isOrdered && !row.hidden ? brokenCount(row) : 0]));
     for (const body of bodies) {
       const inside = [...body.rows].filter((row) => counts.has(row));
       counts.set(body, Math.max(0, ...inside.map((row) => counts.get(row))));
       inside.sort((a, b) => counts.get(b) - counts.get(a) || places.get(a) - places.get(b));
       body.append(...inside);
     }
-    const first = [...bodies].sort((a, b) => counts.get(b) - counts.get(a) || places.get(a) - places.get(b));
-    table.append(...first);
+    const ordered = [...bodies].sort((a, b) => counts.get(b) - counts.get(a) || places.get(a) - places.get(b));
+    table.append(...ordered);
     rows = allRows();
   };
 
