@@ -39,7 +39,9 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     from numaproof.conformance.cases import loading, naming, writing
     from numaproof.conformance.requirements import load_registry
     from numaproof.inputs.plurals import plural
-    from numaproof.reports.board.reading import RunContext, read, refuse_others, write_data
+    from numaproof.reference.deviations.defects import DEFECTS
+    from numaproof.reports.board.context import CaseTitle, NamedDefect, RunContext
+    from numaproof.reports.board.reading import read, refuse_others, write_data
     from numaproof.reports.board.site import board_of, write_site
     from numaproof.workdir.output_files import require_writable, require_writable_folder
 
@@ -52,8 +54,21 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     def case_text(name: str) -> str:
         return f"cases:\n{writing.item(cases[name])}" if name in cases else ""
 
-    registry = tuple(one.event() for one in load_registry().requirements)
-    reading = read(paths, RunContext(registry, case_text))
+    registry = load_registry()
+    context = RunContext(
+        tuple(one.event() for one in registry.requirements),
+        case_text,
+        registry.reported_documents(),
+        tuple(
+            CaseTitle(case.id, case.title, case.level, case.requirements)
+            for case in loading.bundled_cases()
+        ),
+        tuple(
+            NamedDefect(one.name, one.what, one.sentence, one.releases, one.issue)
+            for one in DEFECTS
+        ),
+    )
+    reading = read(paths, context)
     made = board_of(reading)
     for run in reading.superseded_runs:
         click.echo(

@@ -54,14 +54,32 @@ _CITATION = re.compile(r"[\w./-]+\.go, \w+(\.\w+)?, v\d+\.\d+\.\d+(; .+)?")
 class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A document that requirements cite, and the release it describes.
 
-    `code` marks source code, which requirements cite by file, function and tag.
+    `code` marks source code, which requirements cite by file, function and tag. The other fields
+    are those of `events.ReportedDocument`.
     """
 
     title: str
     language: str
-    origin: str
-    kubernetes: str | None = None
+    original_title: str = ""
+    lang: str = "en"
+    address: str = ""
+    anchors: dict[str, str] = msgspec.field(default_factory=dict)
+    repository: str = "kubernetes/kubernetes"
+    kubernetes: str = ""
     code: bool = False
+
+    def event(self) -> events.ReportedDocument:
+        """Converts the document for reports."""
+        return events.ReportedDocument(
+            self.title,
+            self.language,
+            original_title=self.original_title,
+            lang=self.lang,
+            kubernetes=self.kubernetes,
+            address=self.address,
+            anchors=self.anchors,
+            repository=self.repository,
+        )
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,7 +117,7 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def event(self) -> events.ReportedRequirement:
         """Converts the requirement for reports."""
         return events.ReportedRequirement(
-            self.id, self.area, self.statement, self.document, self.section
+            self.id, self.area, self.statement, self.document, self.section, self.also
         )
 
 
@@ -112,6 +130,10 @@ class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def by_id(self) -> Mapping[str, Requirement]:
         """The requirements by id."""
         return {row.id: row for row in self.requirements}
+
+    def reported_documents(self) -> dict[str, events.ReportedDocument]:
+        """The documents by key, for reports."""
+        return {key: one.event() for key, one in self.documents.items()}
 
 
 @cache

@@ -67,14 +67,53 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     at: float
 
 
-class ReportedRequirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A documented requirement, as reports show it."""
+class ReportedDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A document that requirements cite, as reports show it.
+
+    `title` is in English; `original_title` is in the document's own language, whose BCP 47 tag is
+    `lang`, and is empty for English. `kubernetes` is the described release. `address` is the
+    document's URL, empty if unknown. `anchors` maps sections, by their names in requirements, to
+    fragments of the address. Numbers of issues, and paths of source files, belong to the GitHub
+    `repository`.
+    """
+
+    title: str
+    language: str
+    original_title: str = ""
+    lang: str = "en"
+    kubernetes: str = ""
+    address: str = ""
+    anchors: dict[str, str] = msgspec.field(default_factory=dict)
+    repository: str = "kubernetes/kubernetes"
+
+
+class ReportedRequirement(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A documented requirement, as reports show it.
+
+    `document` is the key of a document, and `also` are the keys of others that state it.
+    """
 
     id: str
     area: str
     statement: str
     document: str
     section: str
+    also: tuple[str, ...] = ()
+
+
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """When and where a run started.
+
+    `date` is in UTC, such as ``2026-03-01T12:00:00Z``. `commit` is the commit of the working
+    directory, followed by ``-dirty`` if tracked files have changes; empty if it is not known.
+    `platform` describes the operating system, the processor and Python.
+    """
+
+    date: str = ""
+    commit: str = ""
+    platform: str = ""
 
 
 # Saved streams call a run a campaign, and coverage "reached", so these tags must not change.
@@ -83,7 +122,11 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
 
     `command` is the command that repeats the run. `total` counts case runs (one case on one
     machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
-    of a comparison. `host` describes the host, where answers may depend on it.
+    of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
+    runs of a library, and in streams of earlier versions.
+
+    `documents` are the documents that the requirements cite, by key; streams of earlier versions
+    have none.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -97,7 +140,9 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     implementation: Hello | None = None
     seed: int | None = None
     left: Hello | None = None
+    documents: dict[str, ReportedDocument] = msgspec.field(default_factory=dict)
     host: str = ""
+    origin: Origin | None = None
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import yaml
 
 from numaproof import fakesys
@@ -20,12 +21,15 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.requirements import load_registry, traced_documents
+from numaproof.reports.sources import sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.requirements import Requirement, Sentence, TracedDocument
+    from numaproof.protocol.events import ReportedDocument
+    from numaproof.reports.sources import Source
 
 FOLDER = Path(__file__).parent
 
@@ -79,7 +83,8 @@ def _kind(sentence: Sentence) -> str:
 
 def _title(document: TracedDocument) -> str:
     source = load_registry().documents[document.document]
-    return f"{source.title} ({source.language})"
+    original = f"{source.original_title}: " if source.original_title else ""
+    return f"{original}{source.title} ({source.language})"
 
 
 def _file(document: TracedDocument) -> str:
@@ -89,7 +94,10 @@ def _file(document: TracedDocument) -> str:
 def of_document(document: TracedDocument) -> str:
     """Returns a document's page with a table of its sentences."""
     source = load_registry().documents[document.document]
-    about = f"Kubernetes {source.kubernetes}. Requirements cite it as `{document.document}`."
+    about = (
+        f"[The document]({source.address}), for Kubernetes {source.kubernetes}. `--select"
+        f" document:{document.document}` selects its cases."
+    )
     lines = [f"# {_title(document)}", "", f"{about} Lines are those of the text.", ""]
     lines += ["| lines | what it says | requirements, or why none | missing |", "|---|---|---|---|"]
     for sentence in document.sentences:
@@ -132,16 +140,35 @@ def _of_area(
     area: str, requirements: Iterable[Requirement], cases: Mapping[str, list[Case]]
 ) -> str:
     lines = [f"# {area}", "", "[What the columns mean](../requirements.md#areas).", ""]
-    lines += ["| id | statement | level | document | cases | machines | reference | kubelets |"]
+    lines += ["| id | statement | level | source | cases | machines | reference | kubelets |"]
     lines.append("|---|---|---|---|---|---|---|---|")
     for one in requirements:
         named = f'<a id="{one.id.lower()}"></a>{one.id}'
-        also = f", also {', '.join(one.also)}" if one.also else ""
-        cited = f"{one.document}: {one.section}{also}"
+        cited = "; also ".join(map(_linked, sources(one.event(), _documents())))
         shown = _coverage(one, cases.get(one.id, []))
         ended = [outcome(one, kubelets=which) for which in (False, True)]
-        lines.append(_row(named, cell(one.statement), one.level, cell(cited), *shown, *ended))
+        lines.append(_row(named, cell(one.statement), one.level, cited, *shown, *ended))
     return "\n".join(lines)
+
+
+@cache
+def _documents() -> Mapping[str, ReportedDocument]:
+    """Returns the documents by key; the protocol's address is its page."""
+    found = load_registry().reported_documents()
+    return found | {
+        "protocol": msgspec.structs.replace(found["protocol"], address="../protocol.md")
+    }
+
+
+def _linked(source: Source) -> str:
+    """Returns a document's link, and links to the places in it."""
+    language = f" ({source.language})" if source.language else ""
+    places = "".join(_web_link(one.text, one.address) for one in source.places)
+    return f"{_web_link(source.title, source.address)}{language}{places and f': {places}'}"
+
+
+def _web_link(text: str, address: str) -> str:
+    return f"[{cell(text)}]({address})" if address else _MARKUP.sub(r"\\\1", text)
 
 
 def _coverage(requirement: Requirement, cases: list[Case]) -> tuple[object, object]:

@@ -6,10 +6,13 @@
   const table = document.getElementById("matrix");
   const shown = document.getElementById("shown");
   const nothing = document.getElementById("nothing");
-  const columns = table ? [...table.tHead.rows[0].cells].slice(1).map((cell) => cell.dataset.i) : [];
-  const rows = table
-    ? [...table.querySelectorAll("tbody tr:not(.area)")]
-    : [...document.querySelectorAll(".card")];
+  const heads = table ? [...[...table.tHead.rows].at(-1).cells].slice(1) : [];
+  const columns = heads.map((cell) => cell.dataset.i);
+  const allRows = () =>
+    table ? [...table.querySelectorAll("tbody tr:not(.area)")] : [...document.querySelectorAll(".card")];
+  let rows = allRows();
+  const bodies = table ? [...table.tBodies] : [];
+  const places = new Map([...rows, ...bodies].map((one, at) => [one, at])); // their order on the page
   const texts = new Map(rows.map((row) => [row, (table ? row.cells[0] : row).textContent.toLowerCase()]));
   const cellsOf = (row) => [...row.cells].slice(1);
   const linkOf = (cell) => cell.querySelector("a") || cell;
@@ -31,15 +34,20 @@
   };
 
   if (table)
-    for (const row of rows)
+    for (const row of rows) {
+      // The panel and the requirement's page have the same links.
+      for (const link of row.cells[0].querySelectorAll("a")) link.tabIndex = -1;
       for (const cell of cellsOf(row)) {
         if (panel) openHere(cell);
         linkOf(cell).tabIndex = -1;
       }
+    }
 
   // Filtering
 
-  const value = (name) => (form.elements[name] ? form.elements[name].value : "");
+  const read = (field) => (field.type === "checkbox" && !field.checked ? "" : field.value);
+  const value = (name) => (form.elements[name] ? read(form.elements[name]) : "");
+  const isAsked = (cell) => !cell.classList.contains("s7") && !cell.classList.contains("s8");
 
   const fitsCard = (card) =>
     (!value("kind") || card.dataset.kind === value("kind")) &&
@@ -50,33 +58,72 @@
     if (value("area") && group !== value("area")) return false;
     if (value("document") && row.dataset.document !== value("document")) return false;
     const outcome = value("outcome") && form.elements.outcome.selectedOptions[0].dataset.state;
-    let any = !outcome;
+    const asked = value("asked");
+    let any = !outcome && !asked;
     cellsOf(row).forEach((cell) => {
       const fits = !outcome || cell.classList.contains(outcome);
       cell.classList.toggle("dim", !fits);
-      any ||= fits && !cell.hidden;
+      any ||= fits && !cell.hidden && (!asked || isAsked(cell));
     });
     return any;
   };
 
-  const showColumns = () => {
-    const only = value("implementation");
+  const showColumns = (fits) => {
+    const hidden = heads.map((head, at) => !fits(head, at));
+    const groups = [...table.tHead.querySelectorAll(".kinds th")];
     for (const row of table.rows)
-      cellsOf(row).forEach((cell, at) => (cell.hidden = Boolean(only) && columns[at] !== only));
+      if (!row.classList.contains("kinds")) cellsOf(row).forEach((cell, at) => (cell.hidden = hidden[at]));
+    for (const group of groups) {
+      const shownHeads = heads.filter((head) => head.dataset.kind === group.dataset.kind && !head.hidden);
+      group.hidden = !shownHeads.length;
+      group.colSpan = shownHeads.length || 1;
+    }
+  };
+
+  const isChosen = (head) =>
+    (!value("implementation") || head.dataset.i === value("implementation")) &&
+    (!value("columns") || head.dataset.kind === value("columns"));
+
+  // Columns without a tested requirement among the shown rows.
+  const hideUnasked = () => {
+    const visible = rows.filter((row) => !row.hidden).map(cellsOf);
+    showColumns((head, at) => isChosen(head) && visible.some((cells) => isAsked(cells[at])));
+  };
+
+  const brokenCount = (row) =>
+    cellsOf(row).filter((cell) => !cell.hidden && isAsked(cell) && !cell.classList.contains("s6")).length;
+
+  let isOrdered = false;
+  const orderRows = () => {
+    if (!value("order") && !isOrdered) return;
+    isOrdered = Boolean(value("order"));
+    const counts = new Map(rows.map((row) => [row, isOrdered && !row.hidden ? brokenCount(row) : 0]));
+    for (const body of bodies) {
+      const inside = [...body.rows].filter((row) => counts.has(row));
+      counts.set(body, Math.max(0, ...inside.map((row) => counts.get(row))));
+      inside.sort((a, b) => counts.get(b) - counts.get(a) || places.get(a) - places.get(b));
+      body.append(...inside);
+    }
+    const ordered = [...bodies].sort((a, b) => counts.get(b) - counts.get(a) || places.get(a) - places.get(b));
+    table.append(...ordered);
+    rows = allRows();
   };
 
   const apply = () => {
     const words = value("text").toLowerCase().split(/\s+/).filter(Boolean);
-    if (table) showColumns();
+    if (table) showColumns(isChosen);
     let count = 0;
     for (const row of rows) {
       const fits = (table ? fitsRow(row) : fitsCard(row)) && words.every((word) => texts.get(row).includes(word));
       row.hidden = !fits;
       count += fits;
     }
-    if (table)
-      for (const body of table.tBodies) body.hidden = ![...body.rows].some((row) => !row.hidden && rows.includes(row));
-    if (table) keepReachable();
+    if (table) {
+      for (const body of bodies) body.hidden = ![...body.rows].some((row) => !row.hidden && places.has(row));
+      if (value("asked")) hideUnasked();
+      if (form.elements.order) orderRows();
+      keepReachable();
+    }
     const all = rows.length.toLocaleString("en");
     shown.textContent = count === rows.length ? `all ${all} shown` : `${count.toLocaleString("en")} of ${all} shown`;
     nothing.hidden = count > 0;
@@ -84,7 +131,7 @@
 
   // The filter in the URL
 
-  const FIELDS = ["text", "area", "document", "outcome", "kind", "implementation"];
+  const FIELDS = ["text", "area", "document", "outcome", "kind", "implementation", "columns", "order", "asked"];
   const MOST = 200; // maximum length of a text in the URL
   const fields = form ? FIELDS.map((name) => form.elements.namedItem(name)).filter(Boolean) : [];
   let kept = true;
@@ -95,7 +142,8 @@
     const asked = new URLSearchParams(location.search);
     for (const field of fields) {
       const said = (asked.get(field.name) || "").slice(0, MOST);
-      field.value = takes(field, said) ? said : "";
+      if (field.type === "checkbox") field.checked = said === field.value;
+      else field.value = takes(field, said) ? said : "";
     }
     // A displayed name also selects an implementation, and `?my-driver` selects a column.
     const choice = form.elements.namedItem("implementation");
@@ -118,7 +166,7 @@
   };
 
   const writeAddress = () => {
-    const said = fields.filter((field) => field.value).map((field) => [field.name, field.value]);
+    const said = fields.filter(read).map((field) => [field.name, field.value]);
     replaceAddress("search", String(new URLSearchParams(said)));
   };
 
@@ -143,7 +191,7 @@
 
   // The cell in the fragment, and its details
 
-  const findings = panel ? JSON.parse(document.getElementById("cells").textContent) : [];
+  const { findings, versions } = panel ? JSON.parse(document.getElementById("cells").textContent) : {};
   const FEW = 4; // machines listed without a click
   let current = null;
 
@@ -176,18 +224,39 @@
       made("summary", `${machines.length} machines`, more);
       more.append(names);
     }
-    if (one.kind !== "expected") {
-      const link = made("a", "The finding, with its smallest case", made("p", "", section));
-      link.href = `findings.html#${one.id}`;
-    }
+    const isDefect = one.kind === "expected";
+    const link = made("a", isDefect ? "The named defect" : "The finding, with its smallest case", made("p", "", section));
+    link.href = isDefect ? `defects.html#${one.defect}` : `findings.html#${one.id}`;
     return section;
   };
+
+  // The states of a requirement in all versions, oldest first; nothing for a single version.
+  const versionList = (slug, requirement) => {
+    const states = versions[slug]?.states[requirement];
+    if (!states) return [];
+    const head = made("h3", "Versions");
+    const list = made("ol", "");
+    list.className = "versions";
+    versions[slug].names.forEach(([name, date], at) => {
+      const { sign, state } = legend[states[at]];
+      const item = made("span", `${sign} ${name}`, made("li", "", list));
+      item.className = `state s${states[at]}`;
+      item.title = `${state}; ${date ? `run on ${date}` : "date unknown"}`;
+      made("span", ` ${state}`, item).className = "sr";
+    });
+    return [head, list];
+  };
+
+  const legend = [...document.querySelectorAll(".signs .state")].map((one) => {
+    const [sign, state] = [one.firstChild.textContent, one.lastChild.textContent.trim()];
+    return { sign, state };
+  });
 
   const show = (cell) => {
     const row = cell.parentElement;
     const at = cell.cellIndex - 1;
     const slug = columns[at];
-    const name = table.tHead.rows[0].cells[cell.cellIndex].textContent.trim();
+    const name = heads[at].textContent.trim();
     panel.replaceChildren();
     const close = made("button", "Close", panel);
     close.type = "button";
@@ -198,17 +267,21 @@
     made("code", row.id, title);
     title.append(` · ${name}`);
     made("p", row.querySelector(".sentence").textContent, panel);
-    const source = made("p", row.querySelector(".says .quiet").textContent, panel);
-    source.className = "quiet";
+    const source = row.querySelector(".source").cloneNode(true);
+    for (const link of source.querySelectorAll("a")) link.removeAttribute("tabindex");
+    made("p", "", panel).append(source);
     const [state, ...outcomes] = linkOf(cell).title.split(": ");
     const said = made("p", "", panel);
     made("span", `${cell.textContent} ${state}`, said).className = `state ${cell.classList[0]}`;
     said.append(` ${outcomes.join(": ")}`);
+    panel.append(...versionList(slug, row.id));
     for (const one of findings)
       if (one.implementation === slug && one.cases.some((found) => found[3].includes(row.id)))
         panel.append(finding(one, row.id));
-    const more = made("a", `All about ${name}`, made("p", "", panel));
-    more.href = `implementations/${slug}.html#${row.id}`;
+    const more = made("p", "", panel);
+    made("a", "Who meets it, since which version", more).href = `${row.querySelector("th > a").getAttribute("href")}#history`;
+    more.append(" · ");
+    made("a", `All about ${name}`, more).href = `implementations/${slug}.html#${row.id}`;
     panel.hidden = false;
   };
 

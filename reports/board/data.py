@@ -47,6 +47,12 @@ Paragraph = Annotated[str, msgspec.Meta(max_length=MAX_PARAGRAPH)]
 FileText = Annotated[str, msgspec.Meta(max_length=MAX_TEXT + 100)]
 """The text of a file; if it is truncated, a note is appended."""
 
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+"""A date as YYYY-MM-DD."""
+
+Date = Annotated[str, msgspec.Meta(pattern=f"^({DATE.pattern})?$")]
+"""A date, or an empty string if it is unknown."""
+
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """A count that all JSON parsers represent exactly."""
 
@@ -142,7 +148,8 @@ class RunData(_Compact, frozen=True):
     `outcomes` counts case runs or, if `kind` is not ``check``, generated scenarios. `requirements`
     counts case runs by cited requirement; `machines` counts them by machine. `discovery` counts
     only those that test discovery, by machine. `gaps` explains why the run is incomplete.
-    `left_out` counts the findings that were dropped because there were too many.
+    `left_out` counts the findings that were dropped because there were too many. `date` is the day
+    on which the run started (UTC), as YYYY-MM-DD, or empty if unknown.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -158,6 +165,7 @@ class RunData(_Compact, frozen=True):
     findings: tuple[BoardFinding, ...] = ()
     gaps: tuple[Line, ...] = ()
     left_out: Count = 0
+    date: Date = ""
 
 
 class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):
@@ -194,6 +202,18 @@ def encode_board_data(
 def slug(text: str) -> str:
     """Turns text into a part of a file name and URL."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:60].strip("-") or "unnamed"
+
+
+def unique_slugs(names: Iterable[str]) -> dict[str, str]:
+    """Returns a different slug for each name; the order decides which of two keeps its own."""
+    names_by_slug: dict[str, str] = {}
+    for name in names:
+        free, number = slug(name), 1
+        while free in names_by_slug:
+            number += 1
+            free = f"{slug(name)}-{number}"
+        names_by_slug[free] = name
+    return {name: slug for slug, name in names_by_slug.items()}
 
 
 def run_key(run: RunData) -> tuple[str, ...]:

@@ -74,7 +74,14 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> data.RunData:
         findings=findings[:MAX_FINDINGS],
         gaps=tuple(one_line(gap, MAX_LINE) for gap in _gaps(summary)),
         left_out=max(0, len(findings) - MAX_FINDINGS),
+        date=_date_of(started),
     )
+
+
+def _date_of(start: RunStarted) -> str:
+    """Returns the day on which a run started; empty if it is unknown, as for a campaign."""
+    day = start.origin.date[:10] if start.origin else ""
+    return day if data.DATE.fullmatch(day) else ""
 
 
 def _name(text: str) -> str:

@@ -24,7 +24,10 @@ class RequirementCounts(TypedDict):
 
 
 class BoardRow(TypedDict):
-    """The results of an implementation; `page` and `badge` are paths within the site."""
+    """The results of an implementation; `page` and `badge` are paths within the site.
+
+    `date` is the day on which the newest run started, as YYYY-MM-DD; empty if unknown.
+    """
 
     name: str
     version: str
@@ -32,6 +35,7 @@ class BoardRow(TypedDict):
     kubernetes: str
     level: Level
     complete: bool
+    date: str
     case_runs: dict[State, int]
     requirements: RequirementCounts
     findings: dict[Kind, int]

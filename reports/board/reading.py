@@ -24,8 +24,9 @@ from numaproof.reports.values import group_values
 from numaproof.workdir.output_files import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from numaproof.reports.board.context import RunContext
     from numaproof.reports.board.data import RunData
 
 
@@ -35,18 +36,6 @@ _EVENTS_BYTES = 2 << 30
 _CASE_BYTES = 1 << 20
 
 _AnyLine = AnyEvent | CampaignPlanned | ScenarioFailed | UnitFinished
-
-
-@dataclass(frozen=True)
-class RunContext:
-    """Data that events refer to but don't contain.
-
-    `requirements` is the registry. `case_text` returns the text of the bundled case with a given
-    id, or an empty string if there is none.
-    """
-
-    requirements: tuple[ReportedRequirement, ...]
-    case_text: Callable[[str], str]
 
 
 @dataclass
@@ -101,6 +90,7 @@ class RunsRead:
                 one_line(given.statement, data.MAX_PARAGRAPH),
                 one_line(given.document, data.MAX_LINE),
                 one_line(given.section, data.MAX_LINE),
+                tuple(one_line(also, data.MAX_LINE) for also in given.also),
             )
             had = self._others.setdefault(one.id, one)
             self._others[one.id] = min(had, one, key=repr)

@@ -14,13 +14,15 @@ from markupsafe import Markup
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.messages import LEVELS
 from numaproof.reports.badge import shield
 from numaproof.reports.board import views
-from numaproof.reports.board.data import KINDS, is_documented
+from numaproof.reports.board.data import KINDS, is_documented, slug, unique_slugs
+from numaproof.reports.board.history import VERDICTS, requirement_history
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.html import is_web_address
 from numaproof.reports.pages import environment, package_file
-from numaproof.reports.story import source
+from numaproof.reports.sources import sources
 from numaproof.reports.untrusted_text import escape_json, visible
 from numaproof.reports.values import group_values
 from numaproof.workdir.output_files import clear_partials, require_writable, write_file
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.protocol.events import ReportedRequirement
+    from numaproof.reports.board.context import CaseTitle, RunContext
     from numaproof.reports.board.data import FoundIn, Kind, MachineSize, RunData
     from numaproof.reports.board.json_output import BoardReport, BoardRow
     from numaproof.reports.board.reading import RunsRead
@@ -38,8 +41,14 @@ if TYPE_CHECKING:
 
 _PACKAGE = "numaproof.reports.board"
 _MARK = '<meta name="generator" content="numaproof board">'
-_OWN = ("implementations/*.html", "badges/*.svg", "cases/*.yaml", "known-failures/*.yaml")
-"""The files that belong to single implementations or findings."""
+_OWN = (
+    "implementations/*.html",
+    "requirements/*.html",
+    "badges/*.svg",
+    "cases/*.yaml",
+    "known-failures/*.yaml",
+)
+"""The files that belong to single implementations, requirements or findings."""
 
 OWN_MACHINE = "its own machine"
 """The machine name in runs of cases and recordings that include their machine."""
@@ -54,7 +63,37 @@ class Board:
 
     implementations: tuple[BoardImplementation, ...]
     requirements: tuple[ReportedRequirement, ...]
-    runs: int
+    context: RunContext
+    dates: tuple[str, ...]
+    """The date of each run, oldest first; empty if it is unknown."""
+
+    @property
+    def allocators(self) -> tuple[BoardImplementation, ...]:
+        """The implementations that assign resources; some of them also discover machines."""
+        return tuple(one for one in self.implementations if not one.is_discoverer)
+
+    @property
+    def discoverers(self) -> tuple[BoardImplementation, ...]:
+        """The implementations that only discover machines."""
+        return tuple(one for one in self.implementations if one.is_discoverer)
+
+    @cached_property
+    def requirement_pages(self) -> Mapping[str, str]:
+        """The path of each requirement's page, by the requirement's id."""
+        slugs = unique_slugs(one.id for one in self.requirements)
+        return {name: f"requirements/{slug}.html" for name, slug in slugs.items()}
+
+    @cached_property
+    def cases(self) -> Mapping[str, list[CaseTitle]]:
+        """The bundled cases that check each requirement."""
+        return group_values(
+            (cited, case) for case in self.context.cases for cited in case.requirements
+        )
+
+    @cached_property
+    def defects(self) -> tuple[views.ShownDefect, ...]:
+        """The named defects that runs show."""
+        return views.shown_defects(self.implementations, self.context.defects)
 
     @cached_property
     def findings(self) -> tuple[ShownFinding, ...]:
@@ -155,6 +194,7 @@ class Board:
             "kubernetes": newest.kubernetes,
             "level": newest.level,
             "complete": not newest.gaps,
+            "date": newest.date,
             "case_runs": dict(newest.score.counts),
             "requirements": {
                 "met": met.good,
@@ -177,7 +217,8 @@ def board_of(reading: RunsRead) -> Board:
     """Builds the board from the runs that were read."""
     undocumented = frozenset(one.id for one in reading.requirements if not is_documented(one))
     made = implementations(reading.runs, undocumented)
-    return Board(made, reading.requirements, len(reading.runs))
+    dates = tuple(sorted(run.date for run in reading.runs))
+    return Board(made, reading.requirements, reading.context, dates)
 
 
 def write_site(board: Board, folder: Path) -> None:
@@ -228,15 +269,20 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
     yield "index.html", _page("index.html", board)
     yield "board.css", package_file("board.css", _PACKAGE)
     yield "board.js", package_file("board.js", _PACKAGE)
-    cells = json.dumps(views.cell_data(board.findings), ensure_ascii=True, separators=(",", ":"))
+    yield "sorting.js", package_file("sorting.js", _PACKAGE)
+    cells = {
+        "findings": views.cell_data(board.findings),
+        "versions": views.version_data(board.implementations),
+    }
+    cell_text = json.dumps(cells, ensure_ascii=True, separators=(",", ":"))
     yield (
         "matrix.html",
         _page(
             "matrix.html",
             board,
             areas=shared,
-            documents=list(dict.fromkeys(one.document for one in board.requirements)),
-            cells=Markup(escape_json(cells).replace("<", "\\u003c")),  # noqa: S704  # JSON, no markup
+            documents=_document_titles(board),
+            cells=Markup(escape_json(cell_text).replace("<", "\\u003c")),  # noqa: S704  # JSON
         ),
     )
     told = board.own_findings
@@ -250,7 +296,10 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
             requirements={one.id: one for one in board.requirements},
         ),
     )
+    yield "defects.html", _page("defects.html", board)
     yield "machines.html", _machines_page(board)
+    for requirement in board.requirements:
+        yield board.requirement_pages[requirement.id], _requirement_page(board, requirement)
     for found in told:
         if found.file:
             yield found.file, found.finding.text
@@ -262,6 +311,28 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
             by_file = views.commands(one.newest, f"{one.slug}.yaml")
         page = _implementation_page(board, one, areas=shared, by_file=by_file)
         yield f"implementations/{one.slug}.html", page
+
+
+def _document_titles(board: Board) -> dict[str, str]:
+    """Returns the cited documents' titles and languages, by key."""
+    titles = {}
+    for key in dict.fromkeys(one.document for one in board.requirements):
+        document = board.context.documents.get(key)
+        title = (document.original_title or document.title) if document else key
+        foreign = document is not None and document.lang != "en"
+        titles[key] = f"{title} ({document.language})" if document and foreign else title
+    return titles
+
+
+def _requirement_page(board: Board, requirement: ReportedRequirement) -> str:
+    return _page(
+        "requirement.html",
+        board,
+        root="../",
+        requirement=requirement,
+        history=requirement_history(requirement, board.implementations),
+        defects=[one for one in board.defects if requirement.id in one.requirements],
+    )
 
 
 def _machines_page(board: Board) -> str:
@@ -300,7 +371,9 @@ def _implementation_page(board: Board, implementation: BoardImplementation, **mo
 
 def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
     template = _ENVIRONMENT.get_template(f"{name}.j2")
-    return template.render(board=board, root=root, here=name, states=STATES, **more)
+    return template.render(
+        board=board, root=root, here=name, states=STATES, cited=board.context.documents, **more
+    )
 
 
 def _badge_text(entry: Entry) -> str:
@@ -340,9 +413,16 @@ _ENVIRONMENT.filters |= {
     "machines": _machines,
     "met": views.met_text,
     "number": STATES.index,
+    "dated": views.dates_text,
     "size": views.size_text,
-    "source": source,
+    "slug": slug,
+    "sources": sources,
     "tally": views.tally_text,
     "web_address": is_web_address,
 }
-_ENVIRONMENT.globals |= {"signs": views.SIGNS, "meanings": views.MEANINGS}
+_ENVIRONMENT.globals |= {
+    "signs": views.SIGNS,
+    "meanings": views.MEANINGS,
+    "verdicts": VERDICTS,
+    "levels": LEVELS,
+}

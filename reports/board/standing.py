@@ -9,9 +9,11 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, get_args
 
+import msgspec
+
 from numaproof.protocol.events import GOOD
 from numaproof.protocol.messages import LEVELS
-from numaproof.reports.board.data import KINDS, Kind, run_key, slug
+from numaproof.reports.board.data import KINDS, Kind, run_key, unique_slugs
 from numaproof.reports.story import BROKEN
 from numaproof.reports.values import group_values
 
@@ -59,6 +61,11 @@ class Score:
         return self.good + self.as_kubelet == self.asked_count > 0
 
     @property
+    def fraction(self) -> float:
+        """The good share of tested items; -1 if there are none."""
+        return self.good / self.asked_count if self.asked_count else -1.0
+
+    @property
     def percent(self) -> str:
         """The good share of tested items, never rounded up to 100 %; empty if there are none."""
         if not self.asked_count:
@@ -95,6 +102,11 @@ class Entry:
     def gaps(self) -> tuple[str, ...]:
         """The reasons why the runs are incomplete, as sentences."""
         return tuple(dict.fromkeys(gap for run in self.runs for gap in run.gaps))
+
+    @property
+    def date(self) -> str:
+        """The date of the newest run whose date is known, as YYYY-MM-DD; may be empty."""
+        return max(run.date for run in self.runs)
 
     @property
     def has_failed(self) -> bool:
@@ -207,6 +219,20 @@ class BoardImplementation:
         found = {one.kubernetes: one for one in reversed(self.entries)}
         return tuple(found[release] for release in sorted(found, key=version_key, reverse=True))
 
+    @cached_property
+    def versions(self) -> tuple[Entry, ...]:
+        """The versions whose cases were checked, at their highest level, oldest first."""
+        found: dict[tuple[str, str], Entry] = {}
+        for entry in self.entries:
+            if entry.checks:
+                found.setdefault((entry.kubernetes, entry.author.version), entry)
+        return tuple(reversed(found.values()))
+
+    @property
+    def is_discoverer(self) -> bool:
+        """Whether the newest version only discovers machines, and allocates nothing."""
+        return set(self.newest.author.operations) - {"hello"} == {"discover"}
+
 
 def version_key(version: str) -> tuple[object, ...]:
     """Returns a sort key for versions: numbers by value, pre-releases before releases."""
@@ -228,21 +254,24 @@ def implementations(
         runs: the runs; duplicates are ignored.
         undocumented_ids: the ids of requirements without a document.
     """
-    in_order = sorted(runs, key=lambda run: (*run_key(run), repr(run)))
-    by_entry = group_values((run_key(run)[:4], run) for run, _ in groupby(in_order))
+    in_order = sorted(runs, key=lambda run: (*run_key(run), repr(_without_date(run)), run.date))
+    # Of runs that differ only in their dates, the newest counts.
+    distinct = (list(same)[-1] for _, same in groupby(in_order, key=_without_date))
+    by_entry = group_values((run_key(run)[:4], run) for run in distinct)
     entries = (
         Entry(several[0].author, several[0].kubernetes, several[0].level, several, undocumented_ids)
         for several in by_entry.values()
     )
     by_name = group_values((entry.author.name, entry) for entry in entries)
-    made: dict[str, BoardImplementation] = {}
-    for name in sorted(by_name, key=lambda label: (label.lower(), label)):
-        free, number = slug(name), 1
-        while free in made:
-            number += 1
-            free = f"{slug(name)}-{number}"
-        made[free] = BoardImplementation(name, free, sorted(by_name[name], key=_age, reverse=True))
-    return tuple(made.values())
+    slugs = unique_slugs(sorted(by_name, key=lambda label: (label.lower(), label)))
+    return tuple(
+        BoardImplementation(name, slug, sorted(by_name[name], key=_age, reverse=True))
+        for name, slug in slugs.items()
+    )
+
+
+def _without_date(run: RunData) -> RunData:
+    return msgspec.structs.replace(run, date="")
 
 
 def _age(entry: Entry) -> tuple[object, ...]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from numaproof.inputs.plurals import plural
-from numaproof.reports.board.data import KINDS, WORDED
+from numaproof.reports.board.context import NamedDefect
+from numaproof.reports.board.data import KINDS, WORDED, slug
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score
 from numaproof.reports.values import group_values, segments
 
@@ -96,6 +97,16 @@ def size_text(size: MachineSize | None) -> str:
         return ""
     parts = ((size.cpus, "CPU"), (size.nodes, "NUMA node"), (size.sockets, "socket"))
     return ", ".join(plural(count, word) for count, word in parts if count)
+
+
+def dates_text(dates: Sequence[str]) -> str:
+    """Formats the dates of runs, which are in order; unknown ones come first and are empty."""
+    known = [date for date in dates if date]
+    if not known:
+        return "with unknown dates"
+    span = known[0] if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
+    unknown = len(dates) - len(known)
+    return f"{span}, {unknown:,} with unknown dates" if unknown else span
 
 
 def met_text(entry: Entry) -> str:
@@ -186,6 +197,50 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
 
 
 @dataclass(frozen=True)
+class ShownDefect:
+    """A named defect that runs show: its description, and where it shows.
+
+    `entries` are the affected versions, oldest first, and `requirements` the ids of the
+    requirements that it breaks.
+    """
+
+    defect: NamedDefect
+    entries: tuple[Entry, ...]
+    requirements: tuple[str, ...]
+
+
+def shown_defects(
+    implementations: Iterable[BoardImplementation], defects: Iterable[NamedDefect]
+) -> tuple[ShownDefect, ...]:
+    """Returns the named defects that runs show, by name."""
+    by_name = {one.name: one for one in defects}
+    found = group_values(
+        (finding.reason, (entry, finding))
+        for one in implementations
+        for entry in reversed(one.entries)
+        for finding in entry.findings
+        if finding.kind == "expected"
+    )
+    return tuple(
+        ShownDefect(
+            by_name.get(name, NamedDefect(name)),
+            tuple({id(entry): entry for entry, _ in found[name]}.values()),
+            tuple(
+                sorted(
+                    {
+                        cited
+                        for _, finding in found[name]
+                        for where in finding.cases
+                        for cited in where.requirements
+                    }
+                )
+            ),
+        )
+        for name in sorted(found)
+    )
+
+
+@dataclass(frozen=True)
 class VersionChange:
     """The ids of requirements whose state changed between a version and its predecessor.
 
@@ -256,6 +311,7 @@ def cell_data(findings: Sequence[ShownFinding]) -> list[dict[str, object]]:
             "implementation": one.implementation.slug,
             "kind": one.finding.kind,
             "head": one.head,
+            "defect": slug(one.head),
             "signatures": list(one.finding.signatures),
             "cases": [[c.case, c.outcome, c.machines, c.requirements] for c in one.finding.cases],
         }
@@ -263,6 +319,26 @@ def cell_data(findings: Sequence[ShownFinding]) -> list[dict[str, object]]:
         # Cells show only the newest release.
         if one.entry is one.implementation.newest and one.finding.cases
     ]
+
+
+def version_data(implementations: Iterable[BoardImplementation]) -> dict[str, object]:
+    """Returns the versions of implementations that have several, which the script shows for a cell.
+
+    For each requirement, a digit per version is the index of its state.
+    """
+    return {
+        one.slug: {
+            "names": [[entry.author.version, entry.date] for entry in one.versions],
+            "states": {
+                cited: "".join(
+                    str(STATES.index(entry.states.get(cited, "untested"))) for entry in one.versions
+                )
+                for cited in sorted({cited for entry in one.versions for cited in entry.states})
+            },
+        }
+        for one in implementations
+        if len(one.versions) > 1
+    }
 
 
 SCENARIO = "scenario"

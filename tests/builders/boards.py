@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.requirements import load_registry
+from numaproof.reports.board.context import RunContext
 from numaproof.reports.board.data import (
     Author,
     BoardFinding,
@@ -14,7 +15,7 @@ from numaproof.reports.board.data import (
     RunData,
     encode_board_data,
 )
-from numaproof.reports.board.reading import RunContext, read
+from numaproof.reports.board.reading import read
 from numaproof.reports.board.site import board_of, write_site
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from numaproof.protocol.campaign import (
 )
 from numaproof.protocol.events import CaseFinished, DivergenceFound, ReportedRequirement, RunEnded
 from numaproof.protocol.messages import Hello, Options, Policies
+from numaproof.reports.board.context import RunContext
 from numaproof.reports.board.data import (
     KINDS,
     Author,
@@ -28,7 +29,7 @@ from numaproof.reports.board.data import (
     encode_board_data,
 )
 from numaproof.reports.board.digest import run_data, summaries
-from numaproof.reports.board.reading import RunContext, RunsRead
+from numaproof.reports.board.reading import RunsRead
 from numaproof.reports.board.standing import implementations
 from numaproof.reports.board.views import VersionChange, changes, met_text, shown_findings
 from numaproof.reports.summary import summarize

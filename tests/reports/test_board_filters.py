@@ -43,7 +43,8 @@ def set_filters(page: Page) -> dict[str, str]:
     """Returns the values of the filter's non-empty fields."""
     found: dict[str, str] = page.evaluate(
         "Object.fromEntries([...document.getElementById('filter').elements]"
-        ".filter((one) => one.name && one.value).map((one) => [one.name, one.value]))"
+        ".filter((one) => one.name && one.value && (one.type !== 'checkbox' || one.checked))"
+        ".map((one) => [one.name, one.value]))"
     )
     return found
 
@@ -55,7 +56,7 @@ def test_a_filter_is_readable_in_the_address(visit: Visit) -> None:
     assert query(page) == "text=half+a+%26+b%3Dc"
     page.fill("[name=text]", "exactly")
     page.select_option("[name=area]", label="Static policy")
-    page.select_option("[name=document]", label="managers-uk")
+    page.select_option("[name=document]", "managers-uk")
     page.select_option("[name=outcome]", label="! finding")
     page.select_option("[name=implementation]", label="pinner")
     assert query(page) == (
@@ -183,7 +184,13 @@ def test_following_another_link_closes_the_details(visit: Visit) -> None:
 A4 = 1047
 """The width of an A4 page in landscape without margins, in CSS pixels."""
 
-WIDE = ("index.html", "matrix.html", "machines.html", "implementations/pinner.html")
+WIDE = (
+    "index.html",
+    "matrix.html",
+    "machines.html",
+    "implementations/pinner.html",
+    "requirements/cpu-static-002.html",
+)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -230,3 +237,57 @@ def test_findings_are_expanded_in_print(visit: Visit) -> None:
     assert set(heights) == {"none"}
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.locator(".card[open]").count() == 1
+
+
+def test_only_asked_requirements_and_implementations_are_shown(visit: Visit) -> None:
+    page = visit.open("matrix.html")
+    every = rows(page)
+    page.select_option("[name=columns]", "discoverers")
+    page.check("[name=asked]")
+    assert query(page) == "columns=discoverers&asked=only"
+    # Of all requirements, the readers were tested only for one.
+    assert (every > rows(page), rows(page)) == (True, 1)
+    assert page.locator("#matrix .kinds th:visible").inner_text() == "Discoverers"
+    page.select_option("[name=columns]", "")
+    page.fill("[name=text]", "discovery-002")
+    assert page.locator("#matrix thead [data-i=pinner]").is_hidden()
+    page.reload()
+    assert page.is_checked("[name=asked]")
+    assert set_filters(page) == {"text": "discovery-002", "asked": "only"}
+
+
+def test_the_most_broken_requirements_come_first(visit: Visit) -> None:
+    page = visit.open("matrix.html?order=broken")
+    first = page.locator("#matrix tbody tr:not(.area)").first
+    assert first.get_attribute("id") == "DISCOVERY-002"  # all 16 readers follow their own rules
+    page.select_option("[name=order]", "")
+    assert first.get_attribute("id") != "DISCOVERY-002"
+
+
+def test_lists_are_sorted_by_a_column_that_the_address_keeps(visit: Visit) -> None:
+    page = visit.open("index.html")
+    names = page.locator("#discoverers + .scroll tbody th > a:first-child")
+    before = names.all_inner_texts()
+    heads = page.locator("#discoverers + .scroll thead")
+    heads.get_by_role("button", name="Implementation").click()
+    assert names.all_inner_texts()[2] == "a rather long name of a reader 2"  # 2 before 10
+    assert query(page) == "sort=Implementation"
+    heads.get_by_role("button", name="Implementation").press("Enter")
+    assert names.all_inner_texts()[0] == "a rather long name of a reader 15"
+    assert heads.locator("[aria-sort=descending]").count() == 1
+    page.reload()
+    assert names.all_inner_texts()[0] == "a rather long name of a reader 15"
+    visit.open("index.html?sort=__proto__")
+    assert names.all_inner_texts() == before
+
+
+def test_the_panel_shows_all_versions_and_leads_to_the_requirement(visit: Visit) -> None:
+    page = visit.open("matrix.html#CPU-STATIC-001/pinner")
+    versions = page.locator("#details .versions li")
+    assert [text.split()[:2] for text in versions.all_inner_texts()] == [["✗", "1.0"], ["✓", "1.1"]]
+    assert "date unknown" in (versions.first.locator(".state").get_attribute("title") or "")
+    page.get_by_role("link", name="Who meets it, since which version").click()
+    page.wait_for_url("**/requirements/cpu-static-001.html#history")
+    said = page.locator("main").inner_text()
+    assert "1 met of 1 implementation tested" in said
+    assert "before: not met in 1.0" in said

@@ -9,6 +9,7 @@ import msgspec
 
 from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.entries import KnownFailures
+from numaproof.reports.board.context import RunContext
 from numaproof.reports.board.digest import run_data
 from numaproof.reports.board.site import Board, write_site
 from numaproof.reports.board.standing import implementations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
     from numaproof.protocol.events import AnyEvent
+
+CONTEXT = RunContext((), lambda _: "")
 
 
 def file_of(events: list[AnyEvent]) -> str:
@@ -71,7 +74,7 @@ def test_a_site_has_known_failures_and_a_command_to_use_them(
 ) -> None:
     events = stream(run("fail", signature="admit: half"), start={"kubernetes": "1.37; rm -r ."})
     made = implementations([run_data(summarize(events), "folder", lambda _: "")])
-    write_site(Board(made, (), 1), tmp_path)
+    write_site(Board(made, (), CONTEXT, ("",)), tmp_path)
     page = html.unescape((tmp_path / "implementations" / "kubelet.html").read_text())
     assert 'href="../known-failures/kubelet.yaml"' in page
     asked = "--kubernetes '1.37; rm -r .' --level kubelet --known-failures kubelet.yaml"
@@ -82,7 +85,7 @@ def test_a_site_has_known_failures_and_a_command_to_use_them(
     assert "<code>check</code> fails only if there are new failures:" in page
     # Without known failures, the file is removed.
     good = implementations([run_data(summarize(stream(run())), "folder", lambda _: "")])
-    write_site(Board(good, (), 1), tmp_path)
+    write_site(Board(good, (), CONTEXT, ("",)), tmp_path)
     assert list((tmp_path / "known-failures").iterdir()) == []
 
 
@@ -95,7 +98,7 @@ def test_findings_of_fuzzing_are_known_for_fuzzing(
 ) -> None:
     def page(*streams: list[AnyEvent]) -> str:
         runs = [run_data(summarize(events), "folder", lambda _: "") for events in streams]
-        write_site(Board(implementations(runs), (), 1), tmp_path)
+        write_site(Board(implementations(runs), (), CONTEXT, ("",)), tmp_path)
         return html.unescape((tmp_path / "implementations" / "kubelet.html").read_text())
 
     fuzzed = [run_start(kind="fuzz"), divergence(signature="admit: cpus differs")]

@@ -13,10 +13,11 @@ import yaml
 from builders.boards import pinner, registry
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.protocol.events import ReportedRequirement
+from numaproof.reports.board.context import RunContext
 from numaproof.reports.board.data import Author, BoardFinding, FoundIn, MachineSize
-from numaproof.reports.board.reading import RunContext, RunsRead
+from numaproof.reports.board.reading import RunsRead
 from numaproof.reports.board.site import OWN_MACHINE, Board, board_of, write_site
-from numaproof.reports.board.standing import Score, implementations
+from numaproof.reports.board.standing import Score
 from numaproof.reports.board.views import MEANINGS, SIGNS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SIZE = MachineSize(cpus=8, nodes=2, sockets=1)
 
 
 def board(*runs: RunData) -> Board:
-    return Board(implementations(runs), registry(), len(runs))
+    return board_of(RunsRead(RunContext(registry(), lambda _: ""), list(runs)))
 
 
 def pages(site_board: Board, folder: Path) -> dict[str, str]:
