@@ -92,6 +92,7 @@ class _Reader:
             return self._read(file, node)
 
     def _read(self, file: NodeFile, node: CapturedNode) -> tuple[NamedNode, tuple[str, ...]]:
+        from numaproof.cli.node_view import assumptions
         from numaproof.formats.machines.needs import require_enough
         from numaproof.simulation import devices, documents
         from numaproof.simulation.admission import Question
@@ -133,7 +134,15 @@ class _Reader:
             # One line for all nodes that lack the same.
             record = msgspec.structs.replace(node.record, node="NODE")
             missing = missing_parts(node.file, record, _PARTS)
-        notes = (*missing, *described.lines, *settings.notes, *unknown, *state.notes, *unsure)
+        notes = (
+            *missing,
+            *described.lines,
+            *settings.notes,
+            *unknown,
+            *state.notes,
+            *unsure,
+            *assumptions(question),
+        )
         name = file.name or node.node or Path(file.path).name
         remarks = tuple(note.removeprefix(f"{node.file}: ") for note in notes)
         return NamedNode(name, question), remarks

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import Section
 from numaproof.simulation.requests import CPU, amount, nodes_text, room, size
+from numaproof.simulation.state_files import absent_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,15 +30,26 @@ _MAX_SHARING = 5
 
 def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[Section]:
     """Yields what is wrong with the state: disagreements, and pods that a restart would end."""
+    yield from (Section("state", "fair", (text,)) for text in assumptions(question))
     if simulation.differences:
         yield Section("state", "fair", tuple(map(str, simulation.differences)))
     for one in simulation.readmissions:
         if one.refusal:
             said = f"{one.refusal.reason}: {one.refusal.message}"
             yield Section(one.pod, "bad", ("a restart of the kubelet would end this pod", said))
-    if question.state and not question.state.files:
-        text = "no checkpoints: the pods on the node get their resources anew, oldest first"
-        yield Section("state", "fair", (text,))
+
+
+def assumptions(question: Question) -> Iterator[str]:
+    """Yields what is assumed about the pods on the node because a file of the state is absent."""
+    if question.state is None or not question.state.pods:
+        return
+    has_devices = bool(question.devices)
+    absent = absent_files(question.state.files, question.config, has_devices=has_devices)
+    if absent:
+        pods = plural(len(question.state.pods), "pod")
+        files = f"{question.state.folder} has no" if question.state.folder else "add --state with"
+        assumed = f"placement of {pods} assumed, in the order of their age"
+        yield f"{assumed}: {files} {' and '.join(absent)}"
 
 
 def node_sections(

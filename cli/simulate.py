@@ -184,6 +184,7 @@ def simulate(
     from msgspec.structs import replace
 
     from numaproof.cli.node_files import read_state, read_variants, what_ifs, wishes_of
+    from numaproof.cli.node_view import assumptions
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
@@ -241,7 +242,8 @@ def simulate(
             (folder / "variants").mkdir()
             results = comparison.compare(tried, asked.pods, folder / "variants")
             found = replace(found, comparison=results)
-    notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
+    of_node = (*node.notes, *unsure, *assumptions(question))
+    notes = (*described.lines, *settings.notes, *asked.notes, *of_node)
     found = replace(found, notes=notes)
     report = answer(found, question, machine, wishes.explain_pods)
     if out is not None:

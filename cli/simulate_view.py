@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.cli.comparison_view import comparison_grid, difference_sections
-from numaproof.cli.node_view import node_sections, room_lines, state_sections
+from numaproof.cli.node_view import assumptions, node_sections, room_lines, state_sections
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
@@ -18,7 +18,7 @@ from numaproof.simulation import explaining
 from numaproof.simulation.admission import UNSCHEDULABLE, NodeView
 from numaproof.simulation.refusal_groups import refusal_groups
 from numaproof.simulation.requests import nodes_text, size
-from numaproof.simulation.state_files import BY_STAGE
+from numaproof.simulation.state_files import refused_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -200,9 +200,11 @@ def answer(
         ("Topology Manager", f"{policies.topology}, scope {policies.scope}"),
     ]
     title = _verdict(simulation.pods)
+    is_assumed = any(assumptions(question))
     if question.state:
         setting.append(("state", question.state.folder or "none"))
         on_node = f"{plural(len(simulation.readmissions), 'pod')} on the node"
+        on_node += ", placement assumed" if is_assumed else ""
         title = f"{on_node}; {title}" if simulation.pods else on_node
     if simulation.warnings:
         title += (
@@ -226,6 +228,7 @@ def answer(
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
+        is_assumed=is_assumed,
         setting=tuple(setting),
         shaped_answers=shaped,
         limits=tuple(_limits(simulation)),
@@ -278,8 +281,8 @@ def _refused_start(
     warnings: tuple[answers.ShapedAnswer, ...],
 ) -> answers.AnswerReport:
     subject, advice = "KubeletConfiguration", _CONFIG_CHECK
-    if question.state and start.message.startswith(f"start {start.stage} manager error"):
-        subject = f"{question.state.folder}/{BY_STAGE[start.stage]}"
+    if question.state and (file := refused_file(start)):
+        subject = f"{question.state.folder}/{file}"
         advice = "run `numaproof state check` to see what is wrong with the file"
     said = f"{start.stage}: {start.message}"
     story = answers.Story(subject, False, said, "no pod can run", (), (advice,))

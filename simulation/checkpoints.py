@@ -223,7 +223,8 @@ class Judgement(msgspec.Struct, frozen=True):
 
     `findings` describe the problems in the file; `fix` lists the steps to fix them, in order;
     `warnings` are about a refusal or a start caused by named defects of the kubelet; `notes` say
-    what the file contains, and what was read or assumed as the configuration and the machine.
+    what the file contains, and what was read or assumed as the configuration and the machine;
+    `is_absent` means that there is no such file next to the others.
     """
 
     kind: Kind
@@ -232,6 +233,7 @@ class Judgement(msgspec.Struct, frozen=True):
     fix: tuple[str, ...] = ()
     warnings: tuple[DefectNote, ...] = ()
     notes: tuple[str, ...] = ()
+    is_absent: bool = False
 
     @property
     def good(self) -> bool:
@@ -399,6 +401,17 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
             findings += memory_findings(file.fields, idle.node.setup.memory.empty)
     fix = tuple(_fix(file, refusal, findings))
     return Judgement(file.kind, refusal, tuple(findings), fix, _warnings(question, file, refusal))
+
+
+def judge_absence(
+    names: Container[str], config: messages.KubeletConfiguration
+) -> Iterator[Judgement]:
+    """Yields a verdict on each file that is not among these and that the kubelet has written."""
+    for name in state_files.absent_files(names, config):
+        kind: Kind = "cpu_manager_state" if name == state_files.CPU else "memory_manager_state"
+        finding = "absent: what running pods hold is not recorded, so the kubelet assigns it anew"
+        fix = "copy this file as well, or if the node has none, drain the node"
+        yield Judgement(kind, None, (finding,), (fix,), is_absent=True)
 
 
 def _judge_devices(file: Checkpoint, kubernetes: str) -> Judgement:

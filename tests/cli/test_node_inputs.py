@@ -54,3 +54,53 @@ def test_a_file_instead_of_the_state_directory_is_named(run: Command) -> None:
     ended = run(*UPGRADE, "--state", "state/cpu_manager_state")
     assert ended.code == 2
     assert "'state/cpu_manager_state' is a file; expected the directory that it is in" in ended.err
+
+
+def test_an_absent_checkpoint_is_reported(run: Command) -> None:
+    memory = checkpoints.text({"policyName": "None", "machineState": {}, "entries": {}})
+    Path("state/memory_manager_state").write_text(memory)
+    Path("state/cpu_manager_state").unlink()
+    on_node = ("--config", "kubelet.yaml", *STATE)
+    ended = run(*UPGRADE, *on_node, "--pods", "on-node.json")
+    assert ended.code == 1
+    assert "~ The kubelet of 1.36 starts, and 1 pod keeps its resources; without cpu_" in ended.out
+    assert "~ cpu_manager_state: absent" in ended.out
+    ended = run("simulate", *NODE, *STATE, "--pods-on-node", "on-node.json", "new.json")
+    assert ended.out.startswith("~ 1 pod on the node, placement assumed; 1 pod admitted")
+    assumed = "placement of 1 pod assumed, in the order of their age: state has no cpu_manager"
+    assert f"~ state\n  {assumed}" in ended.out
+    ended = run("state", "check", "state", *NODE)
+    assert ended.code == 1
+    assert "state/cpu_manager_state:\nThe kubelet starts without this file" in ended.out
+
+
+def test_pods_on_a_node_without_state_are_assumed(run: Command) -> None:
+    words = ("simulate", *NODE, "--pods-on-node", "on-node.json", "new.json")
+    ended = run(*words)
+    assert ended.out.startswith("~ 1 pod on the node, placement assumed; 1 pod admitted")
+    assumed = "in the order of their age: add --state with cpu_manager_state"
+    assert assumed in ended.out
+    assert assumed in run(*words, "--json").json()["notes"][-1]
+
+
+def test_pods_that_upgrade_does_not_know_need_attention(run: Command) -> None:
+    Path("on-node.json").write_text(Path("new.json").read_text())
+    for pods in (), ("--pods", "on-node.json"):
+        ended = run(*UPGRADE, "--config", "kubelet.yaml", *STATE, *pods)
+        assert ended.code == 1
+        assert ended.out.startswith("~ ")
+        assert "1 pod in the state files not evaluated" in ended.out.splitlines()[0]
+        assert ended.out.count("not evaluated") == 2
+
+
+def test_a_damaged_checkpoint_is_a_matter_for_state_check(run: Command) -> None:
+    Path("state/cpu_manager_state").write_text("{}")
+    ended = run(*UPGRADE, "--config", "kubelet.yaml", *STATE)
+    assert "1. make the kubelet of 1.33 start; see `numaproof state check`" in ended.out
+
+
+def test_a_state_that_the_defaults_do_not_fit_needs_a_configuration(run: Command) -> None:
+    ended = run(*UPGRADE, *STATE)
+    assert ended.code == 2
+    assert "--state state: cpu_manager_state has the policy static" in ended.err
+    assert "add the node's configuration with --config" in ended.err
