@@ -104,3 +104,58 @@ def test_a_state_that_the_defaults_do_not_fit_needs_a_configuration(run: Command
     assert ended.code == 2
     assert "--state state: cpu_manager_state has the policy static" in ended.err
     assert "add the node's configuration with --config" in ended.err
+
+
+@pytest.fixture
+def archive(run: Command) -> str:  # noqa: ARG001 - in its folder
+    """An archive of an old node, without pods and state."""
+    Path("w1").mkdir()
+    record = "{version: 1, node: w1, kubernetes: v1.29.4, parts: [node.json, configz.json]}"
+    Path("w1/collected.yaml").write_text(record)
+    Path("w1/configz.json").write_text('{"kubeletconfig": {"maxPods": 20}}')
+    node = {"apiVersion": "v1", "kind": "Node", "status": {"capacity": {"cpu": 8, "memory": "9Gi"}}}
+    Path("w1/node.json").write_text(json.dumps(node))
+    return "w1"
+
+
+def test_a_node_of_an_old_release_is_answered_for_the_nearest(run: Command, archive: str) -> None:
+    said = "kubelet v1.29.4 is not among the known releases, 1.30 to 1.37; this answer is for 1.30"
+    ended = run("simulate", "--node", archive, "new.json")
+    assert ended.code == 0
+    assert "Kubernetes 1.30" in ended.out
+    assert said in ended.err
+
+
+def test_a_captured_node_without_pods_is_not_silently_empty(run: Command, archive: str) -> None:
+    said = "it has no pods, so this answer is for a node without them"
+    ended = run("simulate", "--node", archive, "new.json")
+    assert f"w1: {said}; add '--pods-on-node'" in ended.err
+    assert said in run("simulate", "--node", f"mine={archive}", "new.json").err
+    ended = run("upgrade", "--node", archive, "--to", "1.36")
+    assert f"w1: {said}; add '--pods'" in ended.err
+
+
+def test_machines_without_anything_else_are_nodes_of_a_fleet(run: Command) -> None:
+    Path("trees").mkdir()
+    run("profile", "tree", "epyc-7402p-nps2", "--out", "trees/big")
+    run("profile", "tree", "laptop-4c8t", "--out", "trees/small")
+    config = ("--config", "kubelet.yaml")
+    ended = run("simulate", "--node", "trees", *config, "new.json")
+    assert ended.out.startswith("✓ 1 of 1 pod placed on 2 nodes")
+    assert "big and 1 more: it has no pods" in ended.err
+    bundled = ("--node", "a=laptop-4c8t", "--node", "b=trees/big")
+    assert "placed on 2 nodes" in run("simulate", *bundled, *config, "new.json").out
+    assert run("config", "check", "kubelet.yaml", "--node", "trees/big").code == 0
+
+
+def test_an_assumption_can_be_about_one_node_of_a_fleet(run: Command, archive: str) -> None:
+    nodes = ("--node", f"a={archive}", "--node", f"b={archive}")
+    words = ("simulate", *nodes, "new.json", "--assume", "nodes=2", "--assume", "b:nodes=4")
+    ended = run(*words)
+    assert ended.code == 0
+    for node, count in ("a", 2), ("b", 4):
+        assumed = f"assuming {count} sockets (--assume NODE:sockets=N)"
+        assert f"{node}: a Node doesn't show the sockets; {assumed}" in ended.err
+    ended = run(*words, "--assume", "c:sockets=1")
+    assert ended.code == 2
+    assert "--assume c:sockets: no node 'c'; it has: a, b" in ended.err
