@@ -7,11 +7,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.cli.comparison_view import comparison_grid, difference_sections
-from numaproof.cli.node_view import assumptions, node_sections, room_lines, state_sections
+from numaproof.cli.node_view import (
+    assumptions,
+    node_sections,
+    room_lines,
+    room_summary,
+    state_sections,
+)
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
-from numaproof.inputs.plurals import plural
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
+from numaproof.protocol.sets import CPUSet
 from numaproof.reports import answers
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation import explaining
@@ -271,7 +278,10 @@ def _summary_of(
 def _verdict(pods: Sequence[PodResult]) -> str:
     refused = sum(one.refusal is not None for one in pods)
     count = plural(len(pods), "pod")
-    return f"{refused} of {count} refused" if refused else f"{count} admitted, none refused"
+    room = [f"; {room_summary(one.removals)}" for one in pods if one.removals]
+    if refused:
+        return f"{refused} of {count} refused{room[0] if len(room) == 1 else ''}"
+    return f"{count} admitted, none refused"
 
 
 def _refused_start(
@@ -376,12 +386,13 @@ def _has_changed(after: PodResult, before: PodResult) -> bool:
 
 
 def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterator[answers.Remark]:
-    """Yields why containers run in the shared pool, and what is outside an affinity.
+    """Yields what runs in the shared pool, is outside an affinity, or is reused, and why.
 
     With `by_cause`, pods with the same remark share a line.
     """
     shared: dict[str, list[str]] = {}
     outside: dict[str, list[str]] = {}
+    reused: dict[str, list[str]] = {}
     for result in results:
         pod = result.pod.partition("#")[0]
         about = "" if by_cause else f"{pod}, "
@@ -390,10 +401,18 @@ def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterato
             alike.setdefault(reason, []).append(container)
         for why, names in alike.items():
             shared.setdefault(f"{about}{_containers(names)}: {why}", []).append(pod)
+        for name, cpus in result.reused.items():
+            text = f"{about}init {_containers([name])}: {format_numbers('CPU', cpus)}"
+            reused.setdefault(text, []).append(pod)
         for one in result.outside:
             what = f"{_RESOURCES.get(one.resource, one.resource)} on {nodes_text(one.nodes)}"
             outside.setdefault(f"{about}{_containers([one.container])}: {what}", []).append(pod)
-    for title, lines in (("In the shared pool", shared), ("Outside the affinity", outside)):
+    titled = (
+        ("In the shared pool", shared),
+        ("Outside the affinity", outside),
+        ("Reused by later containers of the pod", reused),
+    )
+    for title, lines in titled:
         if lines:
             texts = (_with_count(*line, with_example=by_cause) for line in lines.items())
             yield answers.Remark(title, tuple(texts))
@@ -445,7 +464,7 @@ def _rows(results: Sequence[PodResult]) -> Iterator[answers.ContainerRow]:
                 pod=name,
                 container=container,
                 cpus=str(held.exclusive) or "shared pool",
-                memory=", ".join(block_text(block, numa) for block in held.memory),
+                memory=", ".join(block_text(block, numa) for block in held.memory if block.size),
                 devices=", ".join(_devices(held)),
                 alignment="" if numa is None else nodes_text(numa),
                 is_aligned=not outside,
@@ -462,8 +481,9 @@ def _owners(results: Sequence[PodResult], node: NodeView) -> Iterator[Owner]:
     """Yields the containers with exclusive CPUs or devices, then the reserved CPUs."""
     for one in results:
         for container, held in (one.containers or {}).items():
-            if held.exclusive or any((held.devices or {}).values()):
-                yield Owner(f"{one.pod}/{container}", str(held.exclusive))
+            cpus = held.exclusive - one.reused.get(container, CPUSet())
+            if cpus or any((held.devices or {}).values()):
+                yield Owner(f"{one.pod}/{container}", str(cpus))
     if node.reserved:
         yield Owner(RESERVED, str(node.reserved))
 

@@ -23,6 +23,7 @@ from numaproof.simulation.explaining import Explanation, Scheduling, explain, sn
 from numaproof.simulation.node_state import NodeState
 from numaproof.simulation.placement import OutsideAffinity, outside_affinity, why_shared
 from numaproof.simulation.removals import Removals
+from numaproof.simulation.reuse import reused_cpus
 from numaproof.simulation.state_files import for_reference, write_files
 from numaproof.simulation.trials import saved_once, shape
 
@@ -190,7 +191,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
     that a critical pod evicts. `shared` explains, by container, why containers that request CPUs
-    have none of their own. `removals` are the pods that would have to go, if requested.
+    have none of their own. `reused` has, by init container, the CPUs that later containers got from
+    it. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -201,6 +203,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
     removals: Removals | None = None
+    reused: dict[str, CPUSet] = {}
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -311,8 +314,13 @@ def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[Po
         answer = require_answer(reference, "admit", messages.AdmitArgs(pod.manifest))
         refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
         held = answer.containers if isinstance(answer, messages.Admitted) else None
-        results.append(PodResult(pod.name, held, refusal))
+        reused = _reused(node_of(reference).read_pod(pod.manifest), held or {})
+        results.append(PodResult(pod.name, held, refusal, reused=reused))
     return tuple(results)
+
+
+def _reused(pod: Pod, containers: messages.Containers) -> dict[str, CPUSet]:
+    return reused_cpus(pod, {name: held.exclusive for name, held in containers.items()})
 
 
 def _evict(result: PodResult, by: PodResult) -> PodResult:
@@ -411,6 +419,7 @@ def admit(
             preempted,
             shared=why_shared(node.setup, pod, answer.containers),
             outside=outside_affinity(node, answer.containers),
+            reused=_reused(pod, answer.containers),
         )
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 

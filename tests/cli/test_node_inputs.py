@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,3 +160,47 @@ def test_an_assumption_can_be_about_one_node_of_a_fleet(run: Command, archive: s
     ended = run(*words, "--assume", "c:sockets=1")
     assert ended.code == 2
     assert "--assume c:sockets: no node 'c'; it has: a, b" in ended.err
+
+
+def test_unpinned_memory_is_not_said_to_be_on_a_numa_node(run: Command) -> None:
+    ended = run("simulate", "--machine", "epyc-7402p-nps2", "--config", "kubelet.yaml", "new.json")
+    assert re.search(
+        r"largest Guaranteed pod: \d+ CPUs on nodes 0-1 and 124.\d GiB of mem", ended.out
+    )
+    Path("kubelet.yaml").write_text(
+        f"{KUBELET}topologyManagerPolicy: single-numa-node\nmemoryManagerPolicy: Static\n"
+        "reservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}]\n"
+    )
+    ended = run("simulate", "--machine", "epyc-7402p-nps2", "--config", "kubelet.yaml", "new.json")
+    assert re.search(r"largest Guaranteed pod: 24 CPUs and 62.\d GiB of memory on node", ended.out)
+
+
+def test_the_headline_names_what_would_have_to_go(run: Command) -> None:
+    large = listed_pod("large", {"cpu": 6, "memory": "1Gi"})
+    words = ("simulate", *NODE, *STATE, "--pods-on-node", "on-node.json", "large.json")
+    for cpus, said in (6, "remove old to make room"), (8, "no removal would help"):
+        large["spec"]["containers"][0]["resources"]["limits"]["cpu"] = cpus
+        large["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpus
+        Path("large.json").write_text(json.dumps(large))
+        ended = run(*words, "--explain", "large")
+        assert f"1 of 1 pod refused; {said}\n" in ended.out
+
+
+def test_cpus_reused_from_an_init_container_have_one_owner(run: Command) -> None:
+    pod = listed_pod("two", {"cpu": 2, "memory": "1Gi"})
+    first = {**pod["spec"]["containers"][0], "name": "first"}
+    pod["spec"]["initContainers"] = [first]
+    Path("new.json").write_text(json.dumps(pod))
+    Path("kubelet.yaml").write_text(
+        f"{KUBELET}memoryManagerPolicy: Static\n"
+        "reservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}]\n"
+    )
+    for words in ("new.json",), ("--pods-on-node", "new.json"):
+        ended = run("simulate", *NODE, *words)
+        assert "more than one owner" not in ended.out
+        assert re.search(r" A  Pod/default/two/main +2-3\n", ended.out)
+        assert " 0 B " not in ended.out
+    assert ended.out.count("Pod/default/two") == 3
+    ended = run("simulate", *NODE, "new.json")
+    title = "Reused by later containers of the pod\n"
+    assert f"{title}  Pod/default/two, init container first: CPUs 2-3\n" in ended.out
