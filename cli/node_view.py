@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
+from numaproof.inputs.sizes import size
 from numaproof.reports.answers import Section
-from numaproof.simulation.requests import CPU, amount, nodes_text, room, size
+from numaproof.simulation.requests import CPU, amount, nodes_text, room
 from numaproof.simulation.state_files import absent_files
 
 if TYPE_CHECKING:

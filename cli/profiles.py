@@ -77,10 +77,10 @@ def _nodes_table(machine: MachineInfo) -> Table:
 
 def _huge_pages(pools: Sequence[HugePages]) -> str:
     """Formats the huge pages of a node, such as ``512 x 2 MiB``."""
-    from numaproof.reports.layout import bytes_text
+    from numaproof.inputs.sizes import size
 
     pools = [one for one in pools if one.num_pages]
-    sizes = (f"{one.num_pages} x {bytes_text(one.page_size * 1024)}" for one in pools)
+    sizes = (f"{one.num_pages} x {size(one.page_size * 1024)}" for one in pools)
     return ", ".join(sizes) or "none"
 
 

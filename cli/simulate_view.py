@@ -16,6 +16,7 @@ from numaproof.cli.node_view import (
 )
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
 from numaproof.inputs.plurals import format_numbers, plural
+from numaproof.inputs.sizes import size
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
 from numaproof.protocol.sets import CPUSet
@@ -24,7 +25,7 @@ from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation import explaining
 from numaproof.simulation.admission import UNSCHEDULABLE, NodeView
 from numaproof.simulation.refusal_groups import refusal_groups
-from numaproof.simulation.requests import nodes_text, size
+from numaproof.simulation.requests import nodes_text
 from numaproof.simulation.state_files import refused_file
 
 if TYPE_CHECKING:
