@@ -167,8 +167,6 @@ def write_tree(name: str, out: Path) -> None:
     from numaproof import fakesys
 
     tree = fakesys.build_tree(load_machine(name))
-    if not out.parent.is_dir():
-        raise click.UsageError(f"{out}: the folder {out.parent} does not exist; create it first")
     if out.suffix in _OTHER_ARCHIVES:
         raise click.UsageError(
             f"{out}: unknown archive type; expected .tar, .tar.gz, .tar.xz or a directory"

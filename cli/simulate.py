@@ -13,9 +13,14 @@ from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
 from numaproof.cli.fleet import is_given, read_and_simulate
 from numaproof.cli.fleet_nodes import FleetOptions
-from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
+from numaproof.cli.machine_names import (
+    node_devices_option,
+    node_machine_option,
+    read_machine,
+    split_node,
+)
 from numaproof.cli.ordered_options import ALL, OrderedCommand
-from numaproof.cli.outputs import OUTPUT_FILE
+from numaproof.cli.outputs import OUTPUT_FILE, require_no_input
 from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
@@ -195,8 +200,9 @@ def simulate(
     from numaproof.workdir.output_files import write_file
     from numaproof.workdir.scratch import scratch_folder
 
-    _check_output(out)
-    user_files.check_read_once((*configs, *files, *on_node, *later))
+    read = (*configs, *files, *on_node, *later, *((state,) if state else ()))
+    _check_outputs(out, nrt, read, (machine, *devices, *compare))
+    user_files.check_read_once(read)
     settings, asked = user_files.read_node(
         configs, files, (kubernetes,), lenient=lenient, replicas=replicas, node_name=node_name
     )
@@ -242,9 +248,8 @@ def simulate(
             (folder / "variants").mkdir()
             results = comparison.compare(tried, asked.pods, folder / "variants")
             found = replace(found, comparison=results)
-    of_node = (*node.notes, *unsure, *assumptions(question))
-    notes = (*described.lines, *settings.notes, *asked.notes, *of_node)
-    found = replace(found, notes=notes)
+    notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
+    found = replace(found, notes=(*notes, *assumptions(question)))
     report = answer(found, question, machine, wishes.explain_pods)
     if out is not None:
         write_file(out, visible(WRITERS[out.suffix](report)))
@@ -254,11 +259,16 @@ def simulate(
     return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
 
 
-def _check_output(out: Path | None) -> None:
-    """Checks that the name of the output file has a known extension.
+def _check_outputs(
+    out: Path | None,
+    nrt: Path | None,
+    read: Iterable[user_files.UserFile],
+    names: Iterable[str],
+) -> None:
+    """Checks that the outputs are not inputs, and that the extension of `out` is known.
 
     Raises:
-        click.BadParameter: it has not.
+        click.UsageError: an output is an input, or the extension is unknown.
     """
     from numaproof.reports.answers import WRITERS
 
@@ -267,6 +277,8 @@ def _check_output(out: Path | None) -> None:
         raise click.BadParameter(
             f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
         )
+    files = [split_node(name)[0] for name in names]
+    require_no_input((out, nrt), [one.place for one in read], files)
 
 
 def _answer_fleet(fleet: FleetSimulation, *, as_json: bool) -> int:

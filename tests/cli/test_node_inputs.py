@@ -204,3 +204,32 @@ def test_cpus_reused_from_an_init_container_have_one_owner(run: Command) -> None
     ended = run("simulate", *NODE, "new.json")
     title = "Reused by later containers of the pod\n"
     assert f"{title}  Pod/default/two, init container first: CPUs 2-3\n" in ended.out
+
+
+def test_an_output_is_not_an_input(run: Command) -> None:
+    Path("pods").mkdir()
+    Path("new.json").rename("pods/new.json")
+    Path("link.yaml").symlink_to("kubelet.yaml")
+    words = ("simulate", *NODE, *STATE, "--pods-on-node", "on-node.json", "pods")
+    inputs = (
+        "kubelet.yaml",
+        "link.yaml",
+        "on-node.json",
+        "pods/new.json",
+        "state/cpu_manager_state",
+    )
+    before = {name: Path(name).read_bytes() for name in inputs}
+    for name in inputs:
+        ended = run(*words, "--nrt", name)
+        assert ended.code == 2
+        assert f"Error: {name} is already an input or output; name another file" in ended.err
+    assert {name: Path(name).read_bytes() for name in inputs} == before
+    assert run(*words, "--nrt", "a.svg", "--out", "a.svg").code == 2
+    for _ in range(2):
+        assert run(*words, "--nrt", "nrt.yaml", "--out", "pods/node.html").code == 0
+
+
+def test_a_missing_folder_of_an_output_is_an_error(run: Command) -> None:
+    ended = run("simulate", *NODE, "new.json", "--nrt", "outt/nrt.yaml")
+    assert ended.code == 2
+    assert "outt/nrt.yaml: the folder outt does not exist; create it first" in ended.err
