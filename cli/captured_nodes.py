@@ -214,7 +214,7 @@ def node_release(node: CapturedNode) -> str | None:
     release = minor_release(node.kubernetes)
     if release is None:
         return None
-    return min(RELEASES, key=lambda known: abs(_number(known) - _number(release)))
+    return min(RELEASES, key=lambda other: abs(_number(other) - _number(release)))
 
 
 def _number(release: str) -> int:

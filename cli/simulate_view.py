@@ -402,7 +402,7 @@ def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterato
             alike.setdefault(reason, []).append(container)
         for why, names in alike.items():
             shared.setdefault(f"{about}{_containers(names)}: {why}", []).append(pod)
-        for name, cpus in result.reused.items():
+        for name, cpus in result.reused_cpus.items():
             text = f"{about}init {_containers([name])}: {format_numbers('CPU', cpus)}"
             reused.setdefault(text, []).append(pod)
         for one in result.outside:
@@ -482,7 +482,7 @@ def _owners(results: Sequence[PodResult], node: NodeView) -> Iterator[Owner]:
     """Yields the containers with exclusive CPUs or devices, then the reserved CPUs."""
     for one in results:
         for container, held in (one.containers or {}).items():
-            cpus = held.exclusive - one.reused.get(container, CPUSet())
+            cpus = held.exclusive - one.reused_cpus.get(container, CPUSet())
             if cpus or any((held.devices or {}).values()):
                 yield Owner(f"{one.pod}/{container}", str(cpus))
     if node.reserved:

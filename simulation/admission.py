@@ -191,8 +191,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
     that a critical pod evicts. `shared` explains, by container, why containers that request CPUs
-    have none of their own. `reused` has, by init container, the CPUs that later containers got from
-    it. `removals` are the pods that would have to go, if requested.
+    have none of their own. `reused_cpus` has, by init container, the CPUs that later containers
+    got from it. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -203,7 +203,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
     removals: Removals | None = None
-    reused: dict[str, CPUSet] = {}
+    reused_cpus: dict[str, CPUSet] = {}
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -314,12 +314,12 @@ def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[Po
         answer = require_answer(reference, "admit", messages.AdmitArgs(pod.manifest))
         refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
         held = answer.containers if isinstance(answer, messages.Admitted) else None
-        reused = _reused(node_of(reference).read_pod(pod.manifest), held or {})
-        results.append(PodResult(pod.name, held, refusal, reused=reused))
+        reused = _reused_cpus(node_of(reference).read_pod(pod.manifest), held or {})
+        results.append(PodResult(pod.name, held, refusal, reused_cpus=reused))
     return tuple(results)
 
 
-def _reused(pod: Pod, containers: messages.Containers) -> dict[str, CPUSet]:
+def _reused_cpus(pod: Pod, containers: messages.Containers) -> dict[str, CPUSet]:
     return reused_cpus(pod, {name: held.exclusive for name, held in containers.items()})
 
 
@@ -419,7 +419,7 @@ def admit(
             preempted,
             shared=why_shared(node.setup, pod, answer.containers),
             outside=outside_affinity(node, answer.containers),
-            reused=_reused(pod, answer.containers),
+            reused_cpus=_reused_cpus(pod, answer.containers),
         )
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 

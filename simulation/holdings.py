@@ -111,7 +111,7 @@ def _cpus(node: StartedNode, names: Names, number: int) -> CPUHoldings:
     held = [
         *((uid, "", cpus) for uid, cpus in state.pods.items()),
         *(
-            (uid, name, cpus & ~_reused(node, uid, name))
+            (uid, name, cpus & ~_reused_mask(node, uid, name))
             for uid, name, cpus in state
             if uid not in state.pods
         ),
@@ -128,7 +128,7 @@ def _cpus(node: StartedNode, names: Names, number: int) -> CPUHoldings:
     )
 
 
-def _reused(node: StartedNode, uid: str, name: str) -> int:
+def _reused_mask(node: StartedNode, uid: str, name: str) -> int:
     """Returns a mask of the CPUs that an init container left to later containers of its pod."""
     cpus = node.cpus.state.exclusive[uid]
     sets = {container: CPUSet.from_mask(mask) for container, mask in cpus.items()}
