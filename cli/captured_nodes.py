@@ -32,6 +32,10 @@ _NAMES: dict[str, str] = {
 """How messages call the parts that are not called by their own names."""
 
 
+NO_PODS = "it has no pods, so this answer is for a node without them"
+"""What a command assumes if it takes pods, but a captured node has none."""
+
+
 class NodeFile(NamedTuple):
     """A captured node: its path, the chosen node if it has several, and its name if given."""
 
@@ -61,6 +65,7 @@ def captured_node_option(
         parts = _listing([_NAMES.get(part, part) for part in parameters])
         several = (
             " For several nodes, use NAME=FILE, repeatable, or a directory of such files."
+            " A FILE may also be a machine alone."
             if fleet
             else ""
         )
@@ -84,6 +89,10 @@ def captured_node_option(
                 values[fleet] = _several(names)
                 if values[fleet]:
                     return command(**values)
+
+            def hint(part: str) -> str:
+                return _parameter(ctx, parameters[part]).get_error_hint(ctx)
+
             with ExitStack() as stack:
                 node = None
                 if names:
@@ -92,7 +101,7 @@ def captured_node_option(
                     values_by_part = _parts_of(node, parts)
                     values |= {parameters[part]: value for part, value in values_by_part.items()}
                     release = values.get(parameters.get("release", ""))
-                    for line in _lines(node, parts, values_by_part, release):
+                    for line in _lines(node, parts, values_by_part, release, hint):
                         click.echo(line, err=True)
                 _require(ctx, necessary, values, node, parameters)
                 return command(**values)
@@ -100,6 +109,14 @@ def captured_node_option(
         return cast("F", run)
 
     return decorate
+
+
+def is_machine(path: str) -> bool:
+    """Whether a name is that of a machine alone: a bundled profile, or a file not packed."""
+    from numaproof import fakesys
+
+    is_file = Path(path).is_file() and not fakesys.is_archive(path)
+    return is_file or (path in fakesys.bundled_profiles() and not Path(path).exists())
 
 
 def _several(names: Sequence[str]) -> tuple[NodeFile, ...]:
@@ -113,7 +130,7 @@ def _several(names: Sequence[str]) -> tuple[NodeFile, ...]:
         if members:
             found += (NodeFile(str(path), name=path.name.partition(".")[0]) for path in members)
         else:
-            path, choice = _existing(file)
+            path, choice = (file, "") if name and is_machine(file) else _existing(file)
             found.append(NodeFile(path, choice, name))
     is_single = len(names) == len(found) == 1 and not found[0].name
     return () if is_single else tuple(found)
@@ -128,7 +145,11 @@ def _members(folder: Path) -> tuple[Path, ...]:
         return ()
     inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     return tuple(
-        path for path in inside if fakesys.is_archive(path) or (path / contents.RECORD).exists()
+        path
+        for path in inside
+        if fakesys.is_archive(path)
+        or (path / contents.RECORD).exists()
+        or (path.is_dir() and fakesys.is_tree(path))
     )
 
 
@@ -187,11 +208,18 @@ def user_file(source: SourceFile) -> UserFile:
 
 
 def node_release(node: CapturedNode) -> str | None:
-    """Returns the supported release of the node's kubelet, if there is one."""
+    """Returns the known release nearest to that of the node's kubelet, if it has a version."""
     from numaproof.protocol.releases import RELEASES
 
     release = minor_release(node.kubernetes)
-    return release if release in RELEASES else None
+    if release is None:
+        return None
+    return min(RELEASES, key=lambda other: abs(_number(other) - _number(release)))
+
+
+def _number(release: str) -> int:
+    major, _, minor = release.partition(".")
+    return int(major) * 1000 + int(minor)
 
 
 def _lines(
@@ -199,23 +227,35 @@ def _lines(
     parts: Sequence[str],
     values_by_part: Mapping[str, Any],
     release: str | None,
+    hint: Callable[[str], str],
 ) -> Iterator[str]:
-    """Yields what the command takes from the node, what is missing, and the release used."""
-    from numaproof.protocol.releases import RELEASES
+    """Yields what the command takes from the node, what is missing, and the release used.
 
+    `hint` returns the option for a part.
+    """
     names = [_NAMES.get(part, part) for part in values_by_part if part != "release"]
     version = f" (kubelet {node.kubernetes})" if node.kubernetes else ""
     of = f" of {node.node}{version}" if node.node else ""
     if names:
         yield f"{node.file}: read the {_listing(names)}{of} from {node.format}"
-    if node.kubernetes and "release" in set(parts) - values_by_part.keys():
+    if "release" in parts:
+        yield from unknown_release(node, release)
+    if "pods" in set(parts) - values_by_part.keys():
+        yield f"{node.file}: {NO_PODS}; add {hint('pods')}"
+    if node.record is not None:
+        yield from missing_parts(node.file, node.record, parts)
+
+
+def unknown_release(node: CapturedNode, release: str | None) -> Iterator[str]:
+    """Yields that the release of the node's kubelet is unknown, and the release used instead."""
+    from numaproof.protocol.releases import RELEASES
+
+    if node.kubernetes and minor_release(node.kubernetes) not in RELEASES:
         known = f"{RELEASES[0]} to {RELEASES[-1]}"
         used = f"; this answer is for {release}" if release else ""
         yield (
             f"{node.file}: kubelet {node.kubernetes} is not among the known releases, {known}{used}"
         )
-    if node.record is not None:
-        yield from missing_parts(node.file, node.record, parts)
 
 
 _FILES = {

@@ -9,7 +9,15 @@ import click
 import msgspec
 
 from numaproof.cli import user_files
-from numaproof.cli.captured_nodes import NodeFile, missing_parts, node_release, user_file
+from numaproof.cli.captured_nodes import (
+    NO_PODS,
+    NodeFile,
+    is_machine,
+    missing_parts,
+    node_release,
+    unknown_release,
+    user_file,
+)
 from numaproof.cli.machine_names import read_machine
 from numaproof.cli.node_files import read_state, require_pods_on_node
 
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
     from numaproof.formats.nodes.reading import CapturedNode
     from numaproof.simulation.fleet import NamedNode
 
+    Assume = tuple[tuple[str, int], ...]
+
 
 class FleetOptions(NamedTuple):
     """What applies to all nodes of a fleet.
@@ -29,7 +39,8 @@ class FleetOptions(NamedTuple):
         devices: the nodes' devices.
         kubernetes: the release instead of the nodes' own; empty if they keep theirs.
         newest: the release of nodes whose own is unknown.
-        assume: what to assume where a machine's description says nothing.
+        assume: what to assume where a machine's description says nothing; ``NODE:KEY`` is about
+            a single node.
         follows_docs: whether answers follow the documentation.
         lenient: whether unknown fields are ignored with a note.
     """
@@ -38,7 +49,7 @@ class FleetOptions(NamedTuple):
     devices: tuple[str, ...]
     kubernetes: str
     newest: str
-    assume: tuple[tuple[str, int], ...]
+    assume: Assume
     follows_docs: bool
     lenient: bool
 
@@ -64,6 +75,10 @@ def read_fleet(
         nodes[named.name] = named
         for remark in remarks:
             notes.setdefault(remark, []).append(named.name)
+    for key, _ in options.assume:
+        node, colon, _ = key.rpartition(":")
+        if colon and node not in nodes:
+            raise click.UsageError(f"--assume {key}: no node {node!r}; it has: {', '.join(nodes)}")
     return tuple(nodes.values()), tuple(
         f"{_names(names)}: {remark}" for remark, names in notes.items()
     )
@@ -82,16 +97,19 @@ class _Reader:
 
     def __init__(self, options: FleetOptions) -> None:
         self._options = options
-        self._machines: dict[tuple[str, str], MachineText] = {}
+        self._machines: dict[tuple[str, str, Assume], MachineText] = {}
 
     def read(self, file: NodeFile) -> tuple[NamedNode, tuple[str, ...]]:
         """Reads a node; its remarks don't contain the name of its file."""
-        from numaproof.formats.nodes.reading import open_node
+        from numaproof.formats.nodes.reading import CapturedNode, open_node
 
+        if is_machine(file.path):
+            return self._read(file, CapturedNode(file.path, "a machine"))
         with open_node(file.path, file.choice) as node:
             return self._read(file, node)
 
     def _read(self, file: NodeFile, node: CapturedNode) -> tuple[NamedNode, tuple[str, ...]]:
+        from numaproof.cli.node_view import assumptions
         from numaproof.formats.machines.needs import require_enough
         from numaproof.simulation import devices, documents
         from numaproof.simulation.admission import Question
@@ -107,7 +125,8 @@ class _Reader:
         documents.refuse(
             settings.type_errors if options.lenient else (*settings.unknown, *settings.type_errors)
         )
-        described = self._machine(node, kubernetes)
+        name = file.name or node.node or Path(file.path).name
+        described = self._machine(name, node, kubernetes)
         require_enough(described, settings.settings)
         on_node = (user_file(node.pods),) if node.pods else ()
         state = read_state(
@@ -135,16 +154,37 @@ class _Reader:
             # One line for all nodes that lack the same.
             record = msgspec.structs.replace(node.record, node="NODE")
             missing = missing_parts(node.file, record, _PARTS)
-        notes = (*missing, *described.lines, *settings.notes, *unknown, *state.notes, *unsure)
-        name = file.name or node.node or Path(file.path).name
+        lines = (line.replace("(--assume ", "(--assume NODE:") for line in described.lines)
+        notes = (
+            *unknown_release(node, kubernetes),
+            *missing,
+            *(() if node.pods else (NO_PODS,)),
+            *lines,
+            *settings.notes,
+            *unknown,
+            *state.notes,
+            *unsure,
+            *assumptions(question),
+        )
         remarks = tuple(note.removeprefix(f"{node.file}: ") for note in notes)
         return NamedNode(name, question), remarks
 
-    def _machine(self, node: CapturedNode, kubernetes: str) -> MachineText:
+    def _machine(self, name: str, node: CapturedNode, kubernetes: str) -> MachineText:
         from numaproof.formats.machines.reports import machine_digest
 
         is_archive = node.record is not None
-        key = (machine_digest(node.file) if is_archive else node.machine, kubernetes)
+        assume = self._assume(name)
+        key = (machine_digest(node.file) if is_archive else node.machine, kubernetes, assume)
         if key not in self._machines:
-            self._machines[key] = read_machine(node.machine, kubernetes, self._options.assume)
+            self._machines[key] = read_machine(node.machine, kubernetes, assume)
         return self._machines[key]
+
+    def _assume(self, name: str) -> Assume:
+        """Returns what to assume about a node; its own assumptions replace the common ones."""
+        common = {key: value for key, value in self._options.assume if ":" not in key}
+        own = {
+            key.rpartition(":")[2]: value
+            for key, value in self._options.assume
+            if key.rpartition(":")[0] == name
+        }
+        return (*(common | own).items(),)

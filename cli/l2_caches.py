@@ -9,9 +9,10 @@ import click
 
 from numaproof import fakesys
 from numaproof.cli.machine_names import load_machine
+from numaproof.inputs.sizes import size
 from numaproof.protocol.sets import CPUSet, ListFormatError
 from numaproof.reference.cadvisor.sysfs import CPUS, SysTree, UnreadablePathError
-from numaproof.reports.layout import CacheGroup, bytes_text
+from numaproof.reports.layout import CacheGroup
 from numaproof.workdir.trees import FolderTree
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _read(tree: SysTree) -> Iterator[CacheGroup]:
 
 def _label(tree: SysTree, cache: str) -> str:
     try:
-        size = re.fullmatch(r"(\d{1,12})K", tree.read_trimmed(f"{cache}/size"))
+        kilobytes = re.fullmatch(r"(\d{1,12})K", tree.read_trimmed(f"{cache}/size"))
     except UnreadablePathError:
-        size = None
-    return f"L2 {bytes_text(int(size[1]) << 10)}" if size else "L2"
+        kilobytes = None
+    return f"L2 {size(int(kilobytes[1]) << 10)}" if kilobytes else "L2"

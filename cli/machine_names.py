@@ -32,7 +32,7 @@ MACHINE: dict[str, Any] = {"metavar": "NAME|FILE", "shell_complete": _complete}
 
 
 class AssumptionParam(click.ParamType[tuple[str, int]]):
-    """``KEY=VALUE`` for ``--assume``."""
+    """``KEY=VALUE`` for ``--assume``; ``NODE:KEY=VALUE`` is about one of several nodes."""
 
     name = "KEY=VALUE"
 
@@ -42,10 +42,14 @@ class AssumptionParam(click.ParamType[tuple[str, int]]):
         """Returns the key and the value."""
         from numaproof.formats.machines import assumptions
 
+        if isinstance(value, tuple):
+            return value
+        node, colon, pair = str(value).rpartition(":")
         try:
-            return value if isinstance(value, tuple) else assumptions.parse(value)
+            key, number = assumptions.parse(pair)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        return f"{node}{colon}{key}", number
 
 
 assume_option = click.option(
@@ -54,7 +58,7 @@ assume_option = click.option(
     metavar="KEY=VALUE",
     multiple=True,
     help="What to assume where a machine's description says nothing, such as memory=64Gi or"
-    " threads-per-core=2. Repeatable.",
+    " threads-per-core=2. NODE:KEY=VALUE is about one of several nodes. Repeatable.",
 )
 
 

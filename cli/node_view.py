@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
+from numaproof.inputs.sizes import size
 from numaproof.reports.answers import Section
-from numaproof.simulation.requests import CPU, amount, nodes_text, room, size
+from numaproof.simulation.requests import CPU, amount, nodes_text, room
+from numaproof.simulation.state_files import absent_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,19 +27,31 @@ _MARKS: dict[Mark, str] = {
     "critical": "critical",
 }
 _MAX_SHARING = 5
+_MAX_NAMES = 3
 
 
 def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[Section]:
     """Yields what is wrong with the state: disagreements, and pods that a restart would end."""
+    yield from (Section("state", "fair", (text,)) for text in assumptions(question))
     if simulation.differences:
         yield Section("state", "fair", tuple(map(str, simulation.differences)))
     for one in simulation.readmissions:
         if one.refusal:
             said = f"{one.refusal.reason}: {one.refusal.message}"
             yield Section(one.pod, "bad", ("a restart of the kubelet would end this pod", said))
-    if question.state and not question.state.files:
-        text = "no checkpoints: the pods on the node get their resources anew, oldest first"
-        yield Section("state", "fair", (text,))
+
+
+def assumptions(question: Question) -> Iterator[str]:
+    """Yields what is assumed about the pods on the node because a file of the state is absent."""
+    if question.state is None or not question.state.pods:
+        return
+    has_devices = bool(question.devices)
+    absent = absent_files(question.state.files, question.config, has_devices=has_devices)
+    if absent:
+        pods = plural(len(question.state.pods), "pod")
+        files = f"{question.state.folder} has no" if question.state.folder else "add --state with"
+        assumed = f"placement of {pods} assumed, in the order of their age"
+        yield f"{assumed}: {files} {' and '.join(absent)}"
 
 
 def node_sections(
@@ -74,10 +88,14 @@ def _remaining_lines(remaining: Remaining) -> Iterator[str]:
             pool += f" for {plural(remaining.sharing_pods, 'pod')}"
             pool += f" requesting {room(CPU, remaining.sharing_request)}"
         yield pool
-    yield f"largest Guaranteed pod: {_pod_text(remaining.largest)}"
+    # Without the Memory Manager, memory can be on any NUMA node.
+    nodes = [one for one in remaining.nodes if one.numa is not None]
+    is_pinned = len(nodes) == 1 or any(one.memory for one in nodes)
+    yield f"largest Guaranteed pod: {_pod_text(remaining.largest, is_pinned=is_pinned)}"
     has_nodes = remaining.largest is not None and bool(remaining.largest.numa)
     if has_nodes and remaining.largest_on_one_node != remaining.largest:
-        yield f"largest on one NUMA node: {_pod_text(remaining.largest_on_one_node)}"
+        text = _pod_text(remaining.largest_on_one_node, is_pinned=is_pinned)
+        yield f"largest on one NUMA node: {text}"
 
 
 def _free_texts(node: RemainingNode) -> Iterator[str]:
@@ -88,11 +106,12 @@ def _free_texts(node: RemainingNode) -> Iterator[str]:
     yield from (amount(resource, count) for resource, count in node.devices.items())
 
 
-def _pod_text(pod: LargestPod | None) -> str:
+def _pod_text(pod: LargestPod | None, *, is_pinned: bool) -> str:
     if pod is None:
         return "none with a CPU"
     where = f" on {nodes_text(pod.numa)}" if pod.numa else ""
-    return f"{plural(pod.cpus, 'CPU')} and {amount('memory', pod.memory)}{where}"
+    cpus, memory = plural(pod.cpus, "CPU"), amount("memory", pod.memory)
+    return f"{cpus} and {memory}{where}" if is_pinned else f"{cpus}{where} and {memory}"
 
 
 def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:
@@ -136,6 +155,15 @@ def _pool_lines(pool: SharedPool) -> Iterator[str]:
         yield f"  {one.pod}: requests {room(CPU, one.request)}"
     if len(ordered) > _MAX_SHARING:
         yield f"  and {plural(len(ordered) - _MAX_SHARING, 'more pod')}"
+
+
+def room_summary(removals: Removals) -> str:
+    """Returns what has to go for a refused pod, in a few words."""
+    names = [one.pod.rpartition("/")[2] for one in removals.pods]
+    if not names:
+        return "no removal would help"
+    what = plural(len(names), "pod") if len(names) > _MAX_NAMES else " and ".join(names)
+    return f"remove {what} to make room"
 
 
 def room_lines(removals: Removals) -> Iterator[str]:

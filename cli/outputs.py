@@ -19,7 +19,7 @@ from numaproof.protocol import codec
 from numaproof.protocol.events import CaseFinished, DivergenceFound, Progress, RunEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numaproof.protocol.events import AnyEvent
     from numaproof.reports.files import Recorder
@@ -58,12 +58,42 @@ class _OutputPath(click.Path):
             getattr(output_files, self._check)(path)
         except OSError as error:
             self.fail(f"cannot write {error.filename}: {error.strerror}", param, ctx)
+        if self.file_okay and not path.parent.is_dir():
+            self.fail(
+                f"{path}: the folder {path.parent} does not exist; create it first", param, ctx
+            )
         return path
 
 
 OUTPUT_FILE = _OutputPath("require_writable", folder=False)
 OUTPUT_FOLDER = _OutputPath("require_writable_folder", file=False)
 OUTPUT_PATH = _OutputPath("resolve_target")
+
+
+_NEVER_READ = (".html", ".svg")
+
+
+def require_no_input(
+    outputs: Iterable[Path | None], inputs: Sequence[Path], names: Iterable[str] = ()
+) -> None:
+    """Checks that the output files are neither inputs nor each other.
+
+    Args:
+        outputs: the output files; None if an option is missing.
+        inputs: files, and folders whose files are inputs.
+        names: the values of options that may be names of files.
+
+    Raises:
+        click.UsageError: an output is an input.
+    """
+    seen = {path.resolve() for path in (*inputs, *map(Path, names))}
+    folders = [path.resolve() for path in inputs if path.is_dir()]
+    for output in filter(None, outputs):
+        target = output.resolve()
+        is_read = output.exists() and output.suffix not in _NEVER_READ
+        if target in seen or (is_read and any(map(target.is_relative_to, folders))):
+            raise click.UsageError(f"{output} is already an input or output; name another file")
+        seen.add(target)
 
 
 def require_new(file: Path) -> None:

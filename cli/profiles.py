@@ -78,10 +78,10 @@ def _nodes_table(machine: MachineInfo) -> Table:
 
 def _huge_pages(pools: Sequence[HugePages]) -> str:
     """Formats the huge pages of a node, such as ``512 x 2 MiB``."""
-    from numaproof.reports.layout import bytes_text
+    from numaproof.inputs.sizes import size
 
     pools = [one for one in pools if one.num_pages]
-    sizes = (f"{one.num_pages} x {bytes_text(one.page_size * 1024)}" for one in pools)
+    sizes = (f"{one.num_pages} x {size(one.page_size * 1024)}" for one in pools)
     return ", ".join(sizes) or "none"
 
 
@@ -193,8 +193,6 @@ def write_tree(name: str, out: Path) -> None:
     from numaproof import fakesys
 
     tree = fakesys.build_tree(load_machine(name))
-    if not out.parent.is_dir():
-        raise click.UsageError(f"{out}: the folder {out.parent} does not exist; create it first")
     if out.suffix in _OTHER_ARCHIVES:
         raise click.UsageError(
             f"{out}: unknown archive type; expected .tar, .tar.gz, .tar.xz or a directory"

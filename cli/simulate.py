@@ -13,23 +13,31 @@ from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.choice import IntRange
 from numaproof.cli.fleet import is_given, read_and_simulate
 from numaproof.cli.fleet_nodes import FleetOptions
-from numaproof.cli.machine_names import node_devices_option, node_machine_option, read_machine
+from numaproof.cli.machine_names import (
+    node_devices_option,
+    node_machine_option,
+    read_machine,
+    split_node,
+)
 from numaproof.cli.ordered_options import ALL, OrderedCommand
-from numaproof.cli.outputs import OUTPUT_FILE
+from numaproof.cli.outputs import OUTPUT_FILE, require_no_input
 from numaproof.cli.targets import own_baseline_option, release_option
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
 
     from numaproof.cli.captured_nodes import NodeFile
+    from numaproof.inputs.documents import Document
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation.admission import Question
+    from numaproof.simulation.comparison import Variant
     from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.fleet import FleetSimulation
-    from numaproof.simulation.what_ifs import NodeSimulation
+    from numaproof.simulation.pods import DescribedPod
+    from numaproof.simulation.what_ifs import Action, NodeSimulation, Wishes
 
 SOME_REFUSED = 1
 
@@ -192,18 +200,17 @@ def simulate(
         what_ifs,
         wishes_of,
     )
+    from numaproof.cli.node_view import assumptions
     from numaproof.cli.simulate_view import answer
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
-    from numaproof.simulation import comparison, configuration_check
     from numaproof.simulation import devices as given_devices
-    from numaproof.simulation.admission import CannotAnswerError, Question
-    from numaproof.simulation.what_ifs import simulate as run
+    from numaproof.simulation.admission import Question
     from numaproof.workdir.output_files import write_file
-    from numaproof.workdir.scratch import scratch_folder
 
-    _check_output(out)
-    user_files.check_read_once((*configs, *files, *on_node, *later))
+    read = (*configs, *files, *on_node, *later, *((state,) if state else ()))
+    _check_outputs(out, nrt, read, (machine, *devices, *compare))
+    user_files.check_read_once(read)
     settings, asked = user_files.read_node(
         configs, files, (kubernetes,), lenient=lenient, replicas=replicas, node_name=node_name
     )
@@ -234,23 +241,9 @@ def simulate(
         click.echo(note, err=True)
     tried = read_variants(compare, question, lenient=lenient)
     wishes = wishes_of(explain, question, asked.pods, actions)
-    with scratch_folder() as folder, user_files.locate_unsupported(settings.document):
-        try:
-            found = run(
-                question,
-                asked.pods,
-                folder,
-                actions=actions,
-                wishes=wishes,
-            )
-        except CannotAnswerError:
-            configuration_check.judge(question)  # raises the same error with the field
-            raise
-        if tried:
-            (folder / "variants").mkdir()
-            results = comparison.compare(tried, asked.pods, folder / "variants")
-            found = replace(found, comparison=results)
+    found = _simulate(question, asked.pods, actions, wishes, tried, settings.document)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
+    notes = (*notes, *assumptions(question))
     found = replace(found, notes=notes, errors=_errors(found, question, settings.adds_defaults))
     report = answer(found, question, machine, wishes.explain_pods, settings.adds_defaults)
     if out is not None:
@@ -262,6 +255,39 @@ def simulate(
     return SOME_REFUSED if not found.admitted or (strict and has_warning) else 0
 
 
+def _simulate(  # noqa: PLR0917  # the question and what else was asked
+    question: Question,
+    pods: Sequence[DescribedPod],
+    actions: Sequence[Action],
+    wishes: Wishes,
+    variants: Sequence[Variant],
+    document: Document | None,
+) -> NodeSimulation:
+    """Simulates the node and, in the same state, the other configurations.
+
+    Raises:
+        documents.DocumentError: a setting is not supported.
+    """
+    from msgspec.structs import replace
+
+    from numaproof.simulation import comparison, configuration_check
+    from numaproof.simulation.admission import CannotAnswerError
+    from numaproof.simulation.what_ifs import simulate as run
+    from numaproof.workdir.scratch import scratch_folder
+
+    with scratch_folder() as folder, user_files.locate_unsupported(document):
+        try:
+            found = run(question, pods, folder, actions=actions, wishes=wishes)
+        except CannotAnswerError:
+            configuration_check.judge(question)  # raises the same error with the field
+            raise
+        if not variants:
+            return found
+        (folder / "variants").mkdir()
+        results = comparison.compare(variants, pods, folder / "variants")
+        return replace(found, comparison=results)
+
+
 def _errors(
     simulation: NodeSimulation, question: Question, product: str
 ) -> tuple[ConfigurationFinding, ...]:
@@ -269,22 +295,27 @@ def _errors(
 
     `product` may set what the configuration lacks; it can be empty.
     """
-    from numaproof.cli.simulate_view import is_refused_state
     from numaproof.protocol.messages import StartRefused
     from numaproof.simulation import configuration_check
+    from numaproof.simulation.state_files import refused_file
 
     start = simulation.start
-    if not isinstance(start, StartRefused) or is_refused_state(start, question):
+    if not isinstance(start, StartRefused) or (question.state and refused_file(start)):
         return ()
     found = configuration_check.judge(question, product).findings
     return tuple(one for one in found if one.severity == "error")
 
 
-def _check_output(out: Path | None) -> None:
-    """Checks that the name of the output file has a known extension.
+def _check_outputs(
+    out: Path | None,
+    nrt: Path | None,
+    read: Iterable[user_files.UserFile],
+    names: Iterable[str],
+) -> None:
+    """Checks that the outputs are not inputs, and that the extension of `out` is known.
 
     Raises:
-        click.BadParameter: it has not.
+        click.UsageError: an output is an input, or the extension is unknown.
     """
     from numaproof.reports.answers import WRITERS
 
@@ -293,6 +324,8 @@ def _check_output(out: Path | None) -> None:
         raise click.BadParameter(
             f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
         )
+    files = [split_node(name)[0] for name in names]
+    require_no_input((out, nrt), [one.place for one in read], files)
 
 
 def _answer_fleet(fleet: FleetSimulation, *, as_json: bool) -> int:

@@ -7,19 +7,27 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.cli.comparison_view import comparison_grid, difference_sections
-from numaproof.cli.node_view import node_sections, room_lines, state_sections
+from numaproof.cli.node_view import (
+    assumptions,
+    node_sections,
+    room_lines,
+    room_summary,
+    state_sections,
+)
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
 from numaproof.inputs.documents import dotted_path
-from numaproof.inputs.plurals import plural
+from numaproof.inputs.plurals import format_numbers, plural
+from numaproof.inputs.sizes import size
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
+from numaproof.protocol.sets import CPUSet
 from numaproof.reports import answers
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation import explaining
 from numaproof.simulation.admission import UNSCHEDULABLE, NodeView
 from numaproof.simulation.refusal_groups import refusal_groups
-from numaproof.simulation.requests import nodes_text, size
-from numaproof.simulation.state_files import BY_STAGE
+from numaproof.simulation.requests import nodes_text
+from numaproof.simulation.state_files import refused_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -205,9 +213,11 @@ def answer(
         ("Topology Manager", f"{policies.topology}, scope {policies.scope}"),
     ]
     title = _verdict(simulation.pods)
+    is_assumed = any(assumptions(question))
     if question.state:
         setting.append(("state", question.state.folder or "none"))
         on_node = f"{plural(len(simulation.readmissions), 'pod')} on the node"
+        on_node += ", placement assumed" if is_assumed else ""
         title = f"{on_node}; {title}" if simulation.pods else on_node
     if simulation.warnings:
         title += (
@@ -233,6 +243,7 @@ def answer(
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
+        is_assumed=is_assumed,
         setting=tuple(setting),
         shaped_answers=shaped,
         limits=tuple(_limits(simulation)),
@@ -276,7 +287,10 @@ def _summary_of(
 def _verdict(pods: Sequence[PodResult]) -> str:
     refused = sum(one.refusal is not None for one in pods)
     count = plural(len(pods), "pod")
-    return f"{refused} of {count} refused" if refused else f"{count} admitted, none refused"
+    room = [f"; {room_summary(one.removals)}" for one in pods if one.removals]
+    if refused:
+        return f"{refused} of {count} refused{room[0] if len(room) == 1 else ''}"
+    return f"{count} admitted, none refused"
 
 
 def _refused_start(
@@ -287,9 +301,8 @@ def _refused_start(
     product: str,
 ) -> answers.AnswerReport:
     subject, advice = "KubeletConfiguration", _NO_ADVICE
-    if is_refused_state(start, question):
-        assert question.state is not None
-        subject = f"{question.state.folder}/{BY_STAGE[start.stage]}"
+    if question.state and (file := refused_file(start)):
+        subject = f"{question.state.folder}/{file}"
         advice = ("run `numaproof state check` to see what is wrong with the file",)
     said = f"{start.stage}: {start.message}"
     fixes = tuple(": ".join(filter(None, (dotted_path(one.path), one.fix))) for one in errors)
@@ -303,12 +316,6 @@ def _refused_start(
 
 
 _NO_ADVICE: tuple[str, ...] = ()
-
-
-def is_refused_state(start: messages.StartRefused, question: Question) -> bool:
-    """Whether the kubelet doesn't start because of a file of the node's state."""
-    prefix = f"start {start.stage} manager error"
-    return question.state is not None and start.message.startswith(prefix)
 
 
 class Stage(NamedTuple):
@@ -395,12 +402,13 @@ def _has_changed(after: PodResult, before: PodResult) -> bool:
 
 
 def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterator[answers.Remark]:
-    """Yields why containers run in the shared pool, and what is outside an affinity.
+    """Yields what runs in the shared pool, is outside an affinity, or is reused, and why.
 
     With `by_cause`, pods with the same remark share a line.
     """
     shared: dict[str, list[str]] = {}
     outside: dict[str, list[str]] = {}
+    reused: dict[str, list[str]] = {}
     for result in results:
         pod = result.pod.partition("#")[0]
         about = "" if by_cause else f"{pod}, "
@@ -409,10 +417,18 @@ def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterato
             alike.setdefault(reason, []).append(container)
         for why, names in alike.items():
             shared.setdefault(f"{about}{_containers(names)}: {why}", []).append(pod)
+        for name, cpus in result.reused_cpus.items():
+            text = f"{about}init {_containers([name])}: {format_numbers('CPU', cpus)}"
+            reused.setdefault(text, []).append(pod)
         for one in result.outside:
             what = f"{_RESOURCES.get(one.resource, one.resource)} on {nodes_text(one.nodes)}"
             outside.setdefault(f"{about}{_containers([one.container])}: {what}", []).append(pod)
-    for title, lines in (("In the shared pool", shared), ("Outside the affinity", outside)):
+    titled = (
+        ("In the shared pool", shared),
+        ("Outside the affinity", outside),
+        ("Reused by later containers of the pod", reused),
+    )
+    for title, lines in titled:
         if lines:
             texts = (_with_count(*line, with_example=by_cause) for line in lines.items())
             yield answers.Remark(title, tuple(texts))
@@ -464,7 +480,7 @@ def _rows(results: Sequence[PodResult]) -> Iterator[answers.ContainerRow]:
                 pod=name,
                 container=container,
                 cpus=str(held.exclusive) or "shared pool",
-                memory=", ".join(block_text(block, numa) for block in held.memory),
+                memory=", ".join(block_text(block, numa) for block in held.memory if block.size),
                 devices=", ".join(_devices(held)),
                 alignment="" if numa is None else nodes_text(numa),
                 is_aligned=not outside,
@@ -481,8 +497,9 @@ def _owners(results: Sequence[PodResult], node: NodeView) -> Iterator[Owner]:
     """Yields the containers with exclusive CPUs or devices, then the reserved CPUs."""
     for one in results:
         for container, held in (one.containers or {}).items():
-            if held.exclusive or any((held.devices or {}).values()):
-                yield Owner(f"{one.pod}/{container}", str(held.exclusive))
+            cpus = held.exclusive - one.reused_cpus.get(container, CPUSet())
+            if cpus or any((held.devices or {}).values()):
+                yield Owner(f"{one.pod}/{container}", str(cpus))
     if node.reserved:
         yield Owner(RESERVED, str(node.reserved))
 

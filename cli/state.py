@@ -76,8 +76,14 @@ def check(
     config = (
         user_files.read_configuration(configs, (kubernetes,), lenient=lenient) if configs else None
     )
+    from numaproof.simulation.checkpoints import judge_absence
+
     files = _files(file)
     found = [_judge(one, described, config, kubernetes) for one in files]
+    if files != [file] and config:
+        absent = [*judge_absence([one.place.name for one in files], config.settings)]
+        files += [user_files.UserFile(str(Path(file.name) / one.kind)) for one in absent]
+        found += absent
     for line in described.lines:
         click.echo(line, err=True)
     if as_json:
@@ -145,6 +151,8 @@ def _judge(
 def _judgement_lines(judgement: checkpoints.Judgement) -> Iterator[str]:
     if judgement.refusal:
         yield f"The kubelet does not start ({judgement.refusal.stage}): {judgement.refusal.message}"
+    elif judgement.is_absent:
+        yield "The kubelet starts without this file, and creates it."
     else:
         yield "The kubelet starts with this file."
     yield from judgement.notes

@@ -109,7 +109,7 @@ def upgrade(
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.evaluation_gaps import summarize
-    from numaproof.simulation.state_files import load_files
+    from numaproof.simulation.state_files import load_files, recording_files
     from numaproof.simulation.upgrades import UpgradeQuestion
     from numaproof.simulation.upgrades import upgrade as play
     from numaproof.workdir.scratch import scratch_folder
@@ -124,13 +124,20 @@ def upgrade(
         settings.settings if settings else {}, read_machine(machine, before, assume)
     )
     info = described.machine
+    checkpoints = load_files(state.place, state.name) if state else None
+    if not settings and checkpoints and (recording := dict(recording_files(checkpoints))):
+        name, policy = next(iter(recording.items()))
+        raise click.UsageError(
+            f"--state {state.name if state else ''}: {name} has the policy {policy}, unlike the"
+            " kubelet's defaults; add the node's configuration with --config"
+        )
     question = UpgradeQuestion(
         machine=info,
         config=settings.settings if settings else {},
         before=before,
         after=after,
         devices=given_devices.read(devices, info),
-        files=load_files(state.place, state.name) if state else None,
+        files=checkpoints,
         flags=settings.flags if settings else (),
     )
     with (

@@ -12,7 +12,7 @@ from numaproof.inputs.documents import dotted_path
 from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.configuration_check import ConfigurationFinding
-from numaproof.simulation.state_files import STATE_DIR
+from numaproof.simulation.state_files import STATE_DIR, refused_file
 from numaproof.simulation.upgrades import FileOutcome, PodOutcome
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _UpgradeReport:
         yield from self._part("Configuration", [self._error(one) for one in answer.errors])
         yield from self._part("Feature gates", [self._gate(one) for one in answer.gates])
         yield from self._part("Policy options", [self._option(one) for one in answer.options])
-        yield from self._part("Files", [self._file(one) for one in answer.staying.files])
+        yield from self._part("Files", self._files())
         yield from self._part("Pods that stay on the node", self._staying())
         yield from self._part("With a drain", self._drain_lines())
         shaped = (self._line("note", line) for line in note_lines(answer.warnings, _outcome))
@@ -76,6 +76,16 @@ class _UpgradeReport:
         return bool(answer.errors or answer.staying.refused_files or not answer.staying.starts)
 
     def _headline(self) -> str:
+        return "; ".join((self._verdict(), *self._gaps()))
+
+    def _gaps(self) -> Iterator[str]:
+        """Yields what the answer does not cover."""
+        if self._answer.absent:
+            yield f"without {_and(self._answer.absent)}"
+        if unknown := len(self._answer.unknown):
+            yield f"{plural(unknown, 'pod')} in the state files not evaluated"
+
+    def _verdict(self) -> str:
         answer, staying = self._answer, self._answer.staying
         kubelet = f"The kubelet of {answer.after}"
         if answer.errors:
@@ -129,6 +139,12 @@ class _UpgradeReport:
             "note" if option_change.after else "bad", f"{option_change.option}: {change}"
         )
 
+    def _files(self) -> Iterator[str]:
+        for name in self._answer.absent:
+            text = "absent; assuming that pods got their resources in the order of their age"
+            yield self._line("note", f"{name}: {text}")
+        yield from (self._file(one) for one in self._answer.staying.files)
+
     def _file(self, outcome: FileOutcome) -> str:
         if outcome.effect == "refused":
             return self._line("bad", f"{outcome.file}: refused: {outcome.message}")
@@ -170,6 +186,8 @@ class _UpgradeReport:
         drained = self._answer.after_drain
         for file in drained.refused_files:
             yield self._line("bad", f"{file}: refused even without pods on the node")
+        if unknown := len(self._answer.unknown):
+            yield self._line("note", f"{plural(unknown, 'pod')} in the state files not evaluated")
         if not drained.pods:
             return
         others = [pod for pod in drained.pods if pod.effect != "stays"]
@@ -186,7 +204,8 @@ class _UpgradeReport:
     def _steps(self) -> Iterator[str]:
         answer, staying = self._answer, self._answer.staying
         if answer.today:
-            yield f"make the kubelet of {answer.before} start; see `numaproof config check`"
+            check = "state check" if refused_file(answer.today) else "config check"
+            yield f"make the kubelet of {answer.before} start; see `numaproof {check}`"
         if answer.errors:
             yield "fix the configuration; the rest of this answer assumes that it is fixed"
         if not staying.starts:

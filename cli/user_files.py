@@ -102,8 +102,10 @@ class UserFolderParam(click.ParamType[UserFile]):
         """Returns the directory, which must exist."""
         if isinstance(value, UserFile):
             return value
+        if Path(value).exists() and not Path(value).is_dir():
+            self.fail(f"'{value}' is a file; expected the directory that it is in", param, ctx)
         if not Path(value).is_dir():
-            self.fail(f"Directory '{value}' does not exist.", param, ctx)
+            self.fail(f"directory '{value}' does not exist; check the path", param, ctx)
         return UserFile(value)
 
 

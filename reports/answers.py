@@ -174,7 +174,8 @@ class AnswerReport:
     `remarks` are about the table of containers, `limits` about what the answer leaves out.
     `sections` are about the node; `what_ifs` are the answers after further steps. `grids` replace
     the table of containers if there are too many. The text has no drawing if `is_drawn` is false.
-    `inputs` describes what was read.
+    `inputs` describes what was read. `is_assumed` means that the answer rests on an assumption
+    about the node's state.
     """
 
     title: str
@@ -194,13 +195,14 @@ class AnswerReport:
     grids: tuple[Grid, ...] = ()
     is_drawn: bool = True
     inputs: tuple[str, ...] = ()
+    is_assumed: bool = False
 
 
 def mark_of(answer: AnswerReport) -> Mark:
-    """Returns the mark of an answer: fair if it is good but differs from the documentation."""
+    """Returns the mark of an answer: fair if it is good but assumed or not as documented."""
     if not answer.good:
         return "bad"
-    return "fair" if answer.shaped_answers else "good"
+    return "fair" if answer.shaped_answers or answer.is_assumed else "good"
 
 
 def visible_columns(rows: tuple[ContainerRow, ...]) -> list[str]:

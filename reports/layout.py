@@ -12,6 +12,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.inputs.plurals import plural
+from numaproof.inputs.sizes import size
 from numaproof.protocol.sets import CPUSet, IntegerSet, ListFormatError
 from numaproof.reports.untrusted_text import one_line
 from numaproof.reports.values import group_values
@@ -136,7 +137,7 @@ def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) ->
     group = Group(
         "node",
         f"Node {node.node_id}",
-        " · ".join([bytes_text(node.memory) if node.memory else "no memory", *empty, *caches]),
+        " · ".join([size(node.memory) if node.memory else "no memory", *empty, *caches]),
         "; ".join([*pages, *([f"distances {distances}"] if distances else [])]),
         groups=sockets,
         node=node.node_id,
@@ -209,12 +210,12 @@ def _cache_names(core: Core) -> str:
 def _cache_name(cache: UncoreCache, *, number: bool = False) -> str:
     level = f"L{cache.level}" if cache.level else "cache"
     parts = [level, *([f"#{cache.id}"] if number else [])]
-    return " ".join([*parts, *([bytes_text(cache.size)] if cache.size else [])])
+    return " ".join([*parts, *([size(cache.size)] if cache.size else [])])
 
 
 def _pages(pages: HugePages) -> str:
-    size = bytes_text(pages.page_size * 1024)
-    return f"{plural(pages.num_pages, 'huge page')} of {size}"
+    page = size(pages.page_size * 1024)
+    return f"{plural(pages.num_pages, 'huge page')} of {page}"
 
 
 def _counts(machine: MachineInfo) -> str:
@@ -223,7 +224,7 @@ def _counts(machine: MachineInfo) -> str:
     sockets = plural(len({core.socket_id for core in cores}), "socket")
     nodes = plural(len(machine.topology or ()), "NUMA node")
     memory = sum(node.memory for node in machine.topology or ())
-    return f"{sockets}, {nodes}, {_size(cores)}" + (f", {bytes_text(memory)}" if memory else "")
+    return f"{sockets}, {nodes}, {_size(cores)}" + (f", {size(memory)}" if memory else "")
 
 
 def _size(cores: list[Core]) -> str:
@@ -238,16 +239,6 @@ def _kinds(cores: list[Core]) -> str:
     if performance in {0, len(cores)} or not all(levels):
         return ""
     return f" ({performance} P, {len(cores) - performance} E)"
-
-
-def bytes_text(size: int) -> str:
-    """Formats bytes in the largest binary unit, with at most one decimal place."""
-    value, unit = float(size), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if value < 1024:  # noqa: PLR2004  # the step between binary units
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.1f}".removesuffix(".0") + f" {unit}"
 
 
 RESERVED = "reserved"
@@ -424,9 +415,9 @@ class DrawnMemory:
     @property
     def text(self) -> str:
         """The amounts as text, such as ``3 GiB of 16 GiB allocated, 100 MiB reserved``."""
-        text = f"{bytes_text(self.allocated)} of {bytes_text(self.total)} allocated"
+        text = f"{size(self.allocated)} of {size(self.total)} allocated"
         if self.reserved:
-            text += f", {bytes_text(self.reserved)} reserved"
+            text += f", {size(self.reserved)} reserved"
         return f"{text}, with nodes {self.group}" if self.group else text
 
 

@@ -24,6 +24,7 @@ from numaproof.simulation.lint import Crash
 from numaproof.simulation.node_state import NodeState
 from numaproof.simulation.placement import OutsideAffinity, outside_affinity, why_shared
 from numaproof.simulation.removals import Removals
+from numaproof.simulation.reuse import reused_cpus
 from numaproof.simulation.state_files import for_reference, write_files
 from numaproof.simulation.trials import saved_once, shape
 
@@ -191,7 +192,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
     that a critical pod evicts. `shared` explains, by container, why containers that request CPUs
-    have none of their own. `removals` are the pods that would have to go, if requested.
+    have none of their own. `reused_cpus` has, by init container, the CPUs that later containers
+    got from it. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -202,6 +204,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
     removals: Removals | None = None
+    reused_cpus: dict[str, CPUSet] = {}
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -312,8 +315,13 @@ def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[Po
         answer = require_answer(reference, "admit", messages.AdmitArgs(pod.manifest))
         refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
         held = answer.containers if isinstance(answer, messages.Admitted) else None
-        results.append(PodResult(pod.name, held, refusal))
+        reused = _reused_cpus(node_of(reference).read_pod(pod.manifest), held or {})
+        results.append(PodResult(pod.name, held, refusal, reused_cpus=reused))
     return tuple(results)
+
+
+def _reused_cpus(pod: Pod, containers: messages.Containers) -> dict[str, CPUSet]:
+    return reused_cpus(pod, {name: held.exclusive for name, held in containers.items()})
 
 
 def _evict(result: PodResult, by: PodResult) -> PodResult:
@@ -412,6 +420,7 @@ def admit(
             preempted,
             shared=why_shared(node.setup, pod, answer.containers),
             outside=outside_affinity(node, answer.containers),
+            reused_cpus=_reused_cpus(pod, answer.containers),
         )
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 

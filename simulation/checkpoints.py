@@ -223,7 +223,8 @@ class Judgement(msgspec.Struct, frozen=True):
 
     `findings` describe the problems in the file; `fix` lists the steps to fix them, in order;
     `warnings` are about a refusal or a start caused by named defects of the kubelet; `notes` say
-    what the file contains, and what was read or assumed as the configuration and the machine.
+    what the file contains, and what was read or assumed as the configuration and the machine;
+    `is_absent` means that there is no such file next to the others.
     """
 
     kind: Kind
@@ -232,6 +233,7 @@ class Judgement(msgspec.Struct, frozen=True):
     fix: tuple[str, ...] = ()
     warnings: tuple[DefectNote, ...] = ()
     notes: tuple[str, ...] = ()
+    is_absent: bool = False
 
     @property
     def good(self) -> bool:
@@ -243,11 +245,13 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """A checkpoint file: its content, kind, and fields (empty if not JSON).
 
     In a file with two parts, the fields are those in ``data``, the part that the kubelet uses.
+    `written_as` is the kind of its content if its name is that of another kind.
     """
 
     content: bytes
     kind: Kind
     fields: dict[str, Any]
+    written_as: Kind | None = None
 
 
 _MARKS: Mapping[bytes, Kind] = {
@@ -259,7 +263,10 @@ _MARKS: Mapping[bytes, Kind] = {
 
 
 def read(content: bytes, name: str) -> Checkpoint:
-    """Recognises a checkpoint file by its fields, or by its `name` if it is damaged.
+    """Recognises a checkpoint file.
+
+    The kubelet knows its files by their names. A file with another name is recognised by its
+    fields, or if it is damaged, by a part of its `name`.
 
     Raises:
         UnknownFileError: the file is not a checkpoint, or is not as the kubelet wrote it.
@@ -267,18 +274,23 @@ def read(content: bytes, name: str) -> Checkpoint:
     if converted := checkpoint_damage.conversion(content):
         raise UnknownFileError(f"not a checkpoint as a kubelet writes it: {converted}")
     fields = state_files.fields(content)
-    if device_checkpoint.is_device_checkpoint(fields):
-        return Checkpoint(content, "kubelet_internal_checkpoint", fields)
-    if "machineState" in fields and isinstance(fields["machineState"], dict | None):
-        return Checkpoint(content, "memory_manager_state", fields)
-    if "defaultCpuSet" in fields:
-        return Checkpoint(content, "cpu_manager_state", fields)
-    kind = next((kind for kind in get_args(Kind) if kind in name), None)
+    written = _kind_of(fields)
+    named: Kind | None = next((kind for kind in get_args(Kind) if kind in name), None)
+    kind = named if written is None or name == named else written
     if kind is None and not fields and content.lstrip().startswith(b"{"):
         kind = next((kind for mark, kind in _MARKS.items() if mark in content), None)
     if kind is None:
         raise UnknownFileError(f"not a checkpoint; expected one of {', '.join(get_args(Kind))}")
-    return Checkpoint(content, kind, fields)
+    return Checkpoint(content, kind, fields, written if written != kind else None)
+
+
+def _kind_of(fields: Mapping[str, Any]) -> Kind | None:
+    """Returns the kind of file that has these fields."""
+    if device_checkpoint.is_device_checkpoint(fields):
+        return "kubelet_internal_checkpoint"
+    if "machineState" in fields and isinstance(fields["machineState"], dict | None):
+        return "memory_manager_state"
+    return "cpu_manager_state" if "defaultCpuSet" in fields else None
 
 
 def assumed_config(
@@ -293,7 +305,7 @@ def assumed_config(
         UnknownFileError: the file contains too little information.
     """
     fields = file.fields
-    if syntax_damage(file.content) or file.kind == device_checkpoint.NAME:
+    if syntax_damage(file.content) or file.kind == device_checkpoint.NAME or file.written_as:
         return {}
     if file.kind == memory_checkpoint.FILE_NAME:
         config = assumed_memory_config(fields, [node.node_id for node in machine.topology or ()])
@@ -378,7 +390,7 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
             ("fix the configuration first",),
         )
     refusal = _refusal(question, file, state_dir)
-    findings: list[str] = []
+    findings = list(_wrong_name(file))
     if refusal is not None:
         findings += damage(file.content, file.kind, question.kubernetes, refusal.message)
     if file.kind == cpu_checkpoint.FILE_NAME:
@@ -391,8 +403,19 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
     return Judgement(file.kind, refusal, tuple(findings), fix, _warnings(question, file, refusal))
 
 
+def judge_absence(
+    names: Container[str], config: messages.KubeletConfiguration
+) -> Iterator[Judgement]:
+    """Yields a verdict on each file that is not among these and that the kubelet has written."""
+    for name in state_files.absent_files(names, config):
+        kind: Kind = "cpu_manager_state" if name == state_files.CPU else "memory_manager_state"
+        finding = "absent: what running pods hold is not recorded, so the kubelet assigns it anew"
+        fix = "copy this file as well, or if the node has none, drain the node"
+        yield Judgement(kind, None, (finding,), (fix,), is_absent=True)
+
+
 def _judge_devices(file: Checkpoint, kubernetes: str) -> Judgement:
-    found = tuple(device_checkpoint.findings(file.content, kubernetes))
+    found = (*_wrong_name(file), *device_checkpoint.findings(file.content, kubernetes))
     said = device_checkpoint.summary(file.content)
     steps = (
         "drain the node and stop the kubelet",
@@ -400,6 +423,11 @@ def _judge_devices(file: Checkpoint, kubernetes: str) -> Judgement:
         "start the kubelet, which writes a new file",
     )
     return Judgement(file.kind, None, found, steps if found else (), notes=(said,) if said else ())
+
+
+def _wrong_name(file: Checkpoint) -> Iterator[str]:
+    if file.written_as:
+        yield f"its content is that of {file.written_as}: copied under the wrong name?"
 
 
 def _refusal(question: Question, file: Checkpoint, state_dir: Path) -> messages.StartRefused | None:

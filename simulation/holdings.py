@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.simulation.reuse import reused_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -109,7 +110,11 @@ def _cpus(node: StartedNode, names: Names, number: int) -> CPUHoldings:
     state, policy = node.cpus.state, node.setup.cpu
     held = [
         *((uid, "", cpus) for uid, cpus in state.pods.items()),
-        *(one for one in state if one[0] not in state.pods),
+        *(
+            (uid, name, cpus & ~_reused_mask(node, uid, name))
+            for uid, name, cpus in state
+            if uid not in state.pods
+        ),
     ]
     return CPUHoldings(
         shared=CPUSet.from_mask(state.shared & local),
@@ -121,6 +126,13 @@ def _cpus(node: StartedNode, names: Names, number: int) -> CPUHoldings:
             if cpus & local
         ),
     )
+
+
+def _reused_mask(node: StartedNode, uid: str, name: str) -> int:
+    """Returns a mask of the CPUs that an init container left to later containers of its pod."""
+    cpus = node.cpus.state.exclusive[uid]
+    sets = {container: CPUSet.from_mask(mask) for container, mask in cpus.items()}
+    return reused_cpus(node.pods[uid], sets).get(name, CPUSet()).mask if uid in node.pods else 0
 
 
 def _memory(node: StartedNode, names: Names, number: int) -> Iterator[MemoryHoldings]:
@@ -136,7 +148,7 @@ def _memory(node: StartedNode, names: Names, number: int) -> Iterator[MemoryHold
                 HeldMemory(names.get(uid, uid), name, one.size, NUMASet.from_mask(one.nodes))
                 for uid, name, of in _by_arrival(node, held)
                 for one in of
-                if one.kind == kind and one.nodes >> number & 1
+                if one.kind == kind and one.size and one.nodes >> number & 1
             )
             yield MemoryHoldings(kind, table.total, table.system, table.free, blocks)
 

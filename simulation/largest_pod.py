@@ -27,7 +27,8 @@ class LargestPod(msgspec.Struct, frozen=True):
     """The largest Guaranteed pod with one container that the node admits.
 
     It has the most CPUs, and as much memory, in bytes, as the search found for that many CPUs.
-    `numa` are the nodes where it would be.
+    `numa` are the nodes where it would be; the memory can be elsewhere unless the Memory Manager's
+    policy is Static.
     """
 
     cpus: int

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.inputs.documents import value_at
+from numaproof.inputs.sizes import size
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.requests import nodes_text, size
+from numaproof.simulation.requests import nodes_text
 from numaproof.simulation.state_files import CPU, DEVICES, MEMORY, Files, entries
 
 if TYPE_CHECKING:

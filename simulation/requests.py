@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import format_numbers, plural
+from numaproof.inputs.sizes import size
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.devices import policy
 from numaproof.reference.errors import AllocationError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 
 CPU = "cpu"
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MAX_DIGITS = 4
 
 
@@ -64,17 +64,6 @@ def free_of(resource: str, free: int, requested_amount: int) -> str:
         if have != wanted:
             return f"{have} of {resource} free, {wanted} needed"
     return f"{free} B of {resource} free, {requested_amount} B needed"
-
-
-def size(count: int, digits: int = 1) -> str:
-    """Formats bytes in the largest binary unit, with at most `digits` decimal places."""
-    value, unit = float(count), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - the step between units
-        value, unit = value / 1024, unit + 1
-    # Round down, so that free memory is never overstated.
-    factor = 10**digits
-    text = f"{int(value * factor) / factor:.{digits}f}".rstrip("0").removesuffix(".")
-    return f"{text} {_UNITS[unit]}"
 
 
 def nodes_text(nodes: NUMASet) -> str:

@@ -17,8 +17,10 @@ from numaproof.simulation import device_checkpoint
 from numaproof.simulation.checkpoint_damage import conversion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
     from pathlib import Path
+
+    from numaproof.protocol import messages
 
 CPU, MEMORY, DEVICES = cpu.FILE_NAME, memory.FILE_NAME, devices.FILE_NAME
 NAMES = (CPU, MEMORY, DEVICES)
@@ -90,6 +92,35 @@ def read_files(folder: Path, name: str = "") -> Files:
             message = f"not a checkpoint as a kubelet writes it: {converted}"
             raise DocumentError(shown, 0, "", message)
     return found
+
+
+_RECORDING = {CPU: ("cpuManagerPolicy", "static"), MEMORY: ("memoryManagerPolicy", "Static")}
+"""The setting with which a manager records pods in its file."""
+
+
+def absent_files(
+    contents: Container[str], config: Mapping[str, Any], *, has_devices: bool = False
+) -> tuple[str, ...]:
+    """Returns the files that record pods on the node but are not among `contents`.
+
+    What pods hold according to them is then unknown.
+    """
+    recording = [name for name, (field, value) in _RECORDING.items() if config.get(field) == value]
+    recording += [DEVICES] if has_devices else []
+    return tuple(name for name in recording if name not in contents)
+
+
+def recording_files(contents: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yields the files of managers that record pods, with their policies."""
+    for name, (_, policy) in _RECORDING.items():
+        if fields(contents.get(name, b"")).get("policyName") == policy:
+            yield name, policy
+
+
+def refused_file(refusal: messages.StartRefused) -> str:
+    """Returns the file that is the cause of a refusal; empty if it is the configuration."""
+    is_file = refusal.message.startswith(f"start {refusal.stage} manager error")
+    return BY_STAGE.get(refusal.stage, "") if is_file else ""
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -24,6 +24,7 @@ from numaproof.simulation.state_files import (
     BY_STAGE,
     STATE_DIR,
     Files,
+    absent_files,
     for_reference,
     holders,
     read_files,
@@ -200,6 +201,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         gates, options: changes that affect the node.
         unknown: uids of pods that hold resources according to the given files but are not among
             the pods.
+        absent: files that are not among the given ones although their manager records pods in
+            them. What pods hold according to them is assumed, the oldest pod first.
         never_here: pods that the old kubelet refuses.
         staying: the outcome if the pods stay on the node.
         after_drain: the outcome if the node is drained first.
@@ -216,6 +219,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     gates: tuple[GateChange, ...]
     options: tuple[OptionChange, ...]
     unknown: tuple[str, ...]
+    absent: tuple[str, ...]
     never_here: tuple[str, ...]
     staying: Outcome
     after_drain: Outcome
@@ -228,7 +232,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         staying, drained = self.staying, self.after_drain
         calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
         lost = drained.having("changes") or drained.having("refused")
-        return not calm or bool(self.today or self.errors or staying.refused_files or lost)
+        wrong = self.today or self.errors or staying.refused_files or lost
+        return not calm or bool(wrong or self.unknown or self.absent)
 
 
 def answers(result: Upgrade) -> dict[tuple[str, str], object]:
@@ -350,6 +355,9 @@ def _play(
         gates=gates_of_interest(before, after, config),
         options=options_of_interest(before, after, config),
         unknown=tuple(unknown),
+        absent=()
+        if question.files is None
+        else absent_files(question.files, config, has_devices=bool(question.devices)),
         never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
         staying=_outcome(node, node.restart(new.fixed_config, left, here), held, staying=here),
         after_drain=_outcome(

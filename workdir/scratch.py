@@ -133,11 +133,12 @@ def scratch_folder() -> Iterator[Path]:
         with needing_room(folder):
             yield folder
     finally:
-        os.close(lock)
+        # Another run would start to remove an unlocked folder as well.
         for path in (fresh, folder):
             if why := remove_tree(path):
                 _LOG.warning("can't remove the temporary folder %s: %s", path, why)
             _scratch_folders.discard(path)
+        os.close(lock)
 
 
 def scratch_place() -> str:

@@ -25,11 +25,12 @@ from numaproof.cli.machine_names import read_machine
 from numaproof.cli.main import cli
 from numaproof.cli.targets import open_target
 from numaproof.inputs import documents
+from numaproof.inputs.sizes import size
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.deviations.releases import release
 from numaproof.simulation import upgrades
 from numaproof.simulation.pods import DescribedPod
-from numaproof.simulation.requests import amount, size
+from numaproof.simulation.requests import amount
 from numaproof.simulation.upgrades import UpgradeQuestion, upgrade
 
 if TYPE_CHECKING:

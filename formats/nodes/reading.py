@@ -72,7 +72,8 @@ def open_node(name: str, node: str = "") -> Iterator[CapturedNode]:
     """Yields what a report contains about a node; its files are valid within the context.
 
     Args:
-        name: an archive of `kubectl numaproof`, a must-gather or a sosreport, packed or not.
+        name: an archive of `kubectl numaproof`, a must-gather, a sosreport or a tree, packed or
+            not.
         node: the name of one of several nodes; empty for the only one.
 
     Raises:
@@ -182,8 +183,13 @@ def _read(report: _Report, node: str) -> CapturedNode:
         require_single(report.name, "copies of a node's files", _copies(report))
     if folders or report.state():
         return _sosreport(report, has_commands=bool(folders))
+    if any(_TREE.search(member) for member in report.members):
+        return CapturedNode(report.name, "a tree")
     fix = "expected an archive of `kubectl numaproof`, a must-gather or a sosreport"
     raise DocumentError(report.name, 0, "", "does not describe a node", fix)
+
+
+_TREE = re.compile(r"^(?:[^/]+/)?sys/devices/system/")
 
 
 def _parent(report: _Report, source: SourceFile) -> str:

@@ -145,6 +145,7 @@ def test_a_name_that_is_not_utf_8_works(command: Command, which: str) -> None:
         ended = command(*words, folder)
     else:
         words, name = TO_A_FILE[which]
+        folder.mkdir()
         ended = command(*words, folder / name)
     assert ended.code == 0
     assert (folder / name).is_file()

@@ -74,6 +74,21 @@ def test_the_folder_of_an_active_run_is_not_touched(place: Path) -> None:
         other.kill()
 
 
+def test_a_folder_is_locked_until_it_is_removed(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove_unless_unlocked(path: Path) -> str:
+        if path.exists():
+            with pytest.raises(BlockingIOError):
+                scratch._clear_folder(path)
+        return removal.remove_tree(path)
+
+    monkeypatch.setattr(scratch, "remove_tree", remove_unless_unlocked)
+    with scratch_folder():
+        pass
+    assert not any(place.iterdir())
+
+
 def test_other_users_folders_and_names_are_not_touched(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
