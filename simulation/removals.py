@@ -5,11 +5,13 @@ are tried from the best one on, but few of them have to be: bounds rule out all 
 little of a resource on every suitable set of NUMA nodes, and pods that hold equal resources in
 equal places count as one. A search that takes too long is cut, which the answer says.
 
-Removing more pods is assumed to never turn an admission into a refusal.
+Removing more pods is assumed to never turn an admission into a refusal, except if no removal seems
+to help: then all sets of a few pods are tried.
 """
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -34,6 +36,9 @@ MAX_TRIALS = 3000
 
 MAX_VISITS = 300_000
 """The number of partial sets to bound before the search is cut."""
+
+_FEW = 8
+"""Up to this number of pods, all sets can be tried."""
 
 Mark = Literal["static", "DaemonSet", "critical"]
 """What is special about removing a pod.
@@ -129,7 +134,7 @@ class _Search:
 
     def best(self) -> tuple[str, ...]:
         if not self._admits(self.uids):
-            return ()
+            return self._despite_more_room()
         lower = [uid for uid in self.uids if not self.is_higher(uid)]
         start = lower if len(lower) < len(self.uids) and self._admits(lower) else self.uids
         self.incumbent = self._shrunk(start)
@@ -146,6 +151,16 @@ class _Search:
                 if found := self._best_with(every, classes, number, size - number):
                     return found
         return self.incumbent
+
+    def _despite_more_room(self) -> tuple[str, ...]:
+        """Returns the best set for a pod that even an empty node refuses; usually there is none.
+
+        More free memory may lead the Memory Manager to nodes without suitable CPUs. If there are
+        many pods, only single ones are tried.
+        """
+        largest = len(self.uids) if len(self.uids) <= _FEW else 1
+        sets = [some for size in range(1, largest + 1) for some in combinations(self.uids, size)]
+        return next(filter(self._admits, sorted(sets, key=self._key)), ())
 
     def _shrunk(self, removal: Sequence[str]) -> tuple[str, ...]:
         """Returns a subset that still suffices, keeping as many of the important pods as it can."""

@@ -6,7 +6,7 @@ import tempfile
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import machines, pods
@@ -89,6 +89,14 @@ POD = st.tuples(st.lists(AMOUNTS, min_size=1, max_size=2), st.integers(0, 3))
     scope=st.sampled_from(["container", "pod"]),
     memory=st.booleans(),
     whole=st.booleans(),
+)
+@example(  # an empty node refuses this pod, but the node without one pod admits it
+    running=[([{"cpu": "1"}], 0), ([{"cpu": "2", "memory": "60Gi"}], 0), ([{"cpu": "2"}], 0)],
+    asking=([{"cpu": "1"}, {"cpu": "1", "memory": "60Gi"}], 0),
+    policy="none",
+    scope="container",
+    memory=True,
+    whole=True,
 )
 def test_no_better_set_suffices(
     running: list[Any],
