@@ -75,6 +75,7 @@ def run_harness(
         click.ClickException: the options do not fit the implementation or each other.
     """
     from numaproof.cli.metadata import VERSION
+    from numaproof.cli.origin import origin_of
     from numaproof.conformance.execution.harness_run import (
         FailedHandshake,
         HarnessRun,
@@ -85,6 +86,7 @@ def run_harness(
     from numaproof.workdir.scratch import require_scratch
 
     began = time.monotonic()
+    origin = origin_of(os.environ)
     require_scratch()
     again = command_line((*extra_options, "--out", f"{out}-again"))
     report = partial(follow, out=out, as_json=as_json, findings=findings, afterwards=afterwards)
@@ -105,6 +107,7 @@ def run_harness(
                 again,
                 began=began,
                 host=host_of(opened.command),
+                origin=origin,
             )
             events = make(harness_run)
             first = next(events)
@@ -119,6 +122,7 @@ def run_harness(
             kubernetes=target["kubernetes"] or NEWEST,
             level=target["level"] or LEVELS[-1],
             seconds=time.monotonic() - began,
+            origin=origin,
         )
         return report(failed.events())
 

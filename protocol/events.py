@@ -77,13 +77,27 @@ class ReportedRequirement(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     section: str
 
 
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """When and where a run started.
+
+    `date` is in UTC, such as ``2026-03-01T12:00:00Z``. `commit` is the commit of the working
+    directory, followed by ``-dirty`` if tracked files have changes; empty if it is not known.
+    `platform` describes the operating system, the processor and Python.
+    """
+
+    date: str = ""
+    commit: str = ""
+    platform: str = ""
+
+
 # Saved streams call a run a campaign, and coverage "reached", so these tags must not change.
 class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run starts.
 
     `command` is the command that repeats the run. `total` counts case runs (one case on one
     machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
-    of a comparison. `host` describes the host, where answers may depend on it.
+    of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
+    runs of a library, and in streams of earlier versions.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -98,6 +112,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     seed: int | None = None
     left: Hello | None = None
     host: str = ""
+    origin: Origin | None = None
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -202,7 +217,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     the command that repeats this case run. `signature` identifies the cause of a failure across
     cases and machines. `reason` explains why a known failure is accepted. `baseline_divergence` is
     the baseline that the answers followed, if either baseline was acceptable and they differ.
-    `finding` has the fields of the message if an answer was wrong.
+    `finding` has the fields of the message if an answer was wrong. `case_text` is a case file with
+    only this case, in a failed run.
 
     `needs` are the claims that the calls need; `missing_claim` is the first of them that the
     implementation lacks; `declined_claims` are claims that it makes, although it answered with
@@ -239,11 +255,18 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     unaffected: tuple[str, ...] = ()
     violated_requirements: tuple[str, ...] = ()
     finding: ReportedFinding | None = None
+    case_text: str = ""
 
     @property
     def judged_requirements(self) -> tuple[str, ...]:
         """The requirements for which this run has an outcome, violated ones first."""
         return tuple(dict.fromkeys((*self.violated_requirements, *self.requirements)))
+
+    @property
+    def violates_own(self) -> bool:
+        """Whether a failed run violated a requirement of its own case, not only of others."""
+        violated = self.violated_requirements
+        return not violated or not {*violated}.isdisjoint(self.requirements)
 
     def outcome_of(self, requirement: str) -> Outcome:
         """The outcome of the run for one of the `judged_requirements`."""
@@ -260,7 +283,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
-    """A failure found by fuzzing, already shrunk; `file` is the case file that reproduces it.
+    """A failure found by fuzzing, already shrunk.
+
+    `file` is the case file that reproduces it, and `case_text` is its contents.
 
     `ReportedCall.expected` is the left side's answer in a comparison of two implementations, and
     the first answer of a nondeterministic implementation. `signature`, `reason`,
@@ -281,6 +306,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     reason: str = ""
     baseline_divergence: BaselineDivergence | None = None
     finding: ReportedFinding | None = None
+    case_text: str = ""
 
 
 class AnsweredByChance(Event, frozen=True, tag="answered by chance", omit_defaults=True):

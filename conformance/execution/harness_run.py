@@ -51,6 +51,7 @@ class HarnessRun:
         began: when the run started, according to that clock.
         host: the host, where answers may depend on it.
         left: the `hello` of the other side of a comparison.
+        origin: when and where the run started, if reports should say so.
     """
 
     target: Target
@@ -64,6 +65,7 @@ class HarnessRun:
     began: float = field(default_factory=time.monotonic)
     host: str = ""
     left: Hello | None = None
+    origin: events.Origin | None = None
 
     def replay(self, case: str, *where: str) -> str:
         """The command that replays a case or recording of this run.
@@ -117,6 +119,7 @@ class HarnessRun:
             seed=seed,
             left=self.left,
             host=self.host,
+            origin=self.origin,
         )
 
     def ended_event(
@@ -161,6 +164,7 @@ class FailedHandshake:
         kubernetes: the requested release.
         level: the requested level.
         seconds: the duration of the handshake.
+        origin: when and where the run started.
     """
 
     failure: ImplementationFailure
@@ -171,6 +175,7 @@ class FailedHandshake:
     kubernetes: str
     level: Level
     seconds: float
+    origin: events.Origin
 
     def events(self) -> Iterator[events.AnyEvent]:
         """The events of the run."""
@@ -184,6 +189,7 @@ class FailedHandshake:
             total=1,
             machines={},
             requirements=tuple(row.event() for row in self.registry.requirements),
+            origin=self.origin,
         )
         yield events.CaseFinished(
             at=self.seconds,
