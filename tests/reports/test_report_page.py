@@ -1,4 +1,4 @@
-"""A run's page in a browser: the answer first, links, the search, copying, the keyboard, printing."""
+"""A run's page in a browser: the first screen, links, search, copying, keyboard and printing."""
 
 from __future__ import annotations
 
