@@ -17,8 +17,8 @@ _RUN = click.Path(exists=True, path_type=Path)
 
 
 @click.command()
-@click.argument("before", metavar="BEFORE", type=_RUN)
-@click.argument("after", metavar="AFTER", type=_RUN)
+@click.argument("before", metavar="DIR|FILE", type=_RUN)
+@click.argument("after", metavar="DIR|FILE", type=_RUN)
 @click.option(
     "--out",
     type=OUTPUT_FILE,
@@ -29,9 +29,10 @@ _RUN = click.Path(exists=True, path_type=Path)
 def report(*, before: Path, after: Path, out: Path | None, as_json: bool) -> int:
     """Compare two runs: what newly fails, what is fixed and what is slower.
 
-    BEFORE and AFTER are folders written by check, fuzz, diff or replay, or their events.jsonl.
-    Case runs are compared by case and machine, what fuzzing found by its cause. The exit code is 1
-    if something newly fails, and otherwise 3 if AFTER is incomplete.
+    The arguments are the earlier and the later run: folders written by check, fuzz, diff or
+    replay, or their events.jsonl. Case runs are compared by case and machine, what fuzzing found by
+    its signature. The exit code is 1 if something newly fails, and otherwise 3 if the later run is
+    incomplete.
 
     \b
     Examples:

@@ -22,13 +22,13 @@ def leading_causes(groups: Sequence[FailureGroup]) -> tuple[int | None, ...]:
     """Returns, for each group, the position of the first earlier group that may explain it."""
     cases = [{one.name for one in group.failures} - {""} for group in groups]
     requirements = [
-        {row.id for one in group.failures for row in _violated(one)} for group in groups
+        {row.id for one in group.failures for row in _requirements_of(one)} for group in groups
     ]
 
     def explains(earlier: int, group: FailureGroup) -> bool:
         return all(
             one.name in cases[earlier]
-            or any(row.id in requirements[earlier] for row in _violated(one))
+            or any(row.id in requirements[earlier] for row in _requirements_of(one))
             for one in group.failures
         )
 
@@ -38,6 +38,6 @@ def leading_causes(groups: Sequence[FailureGroup]) -> tuple[int | None, ...]:
     )
 
 
-def _violated(failure: Failure) -> tuple[ReportedRequirement, ...]:
+def _requirements_of(failure: Failure) -> tuple[ReportedRequirement, ...]:
     """The requirements that a wrong answer violates; none if the program broke."""
     return failure.requirements if failure.outcome == "fail" else ()

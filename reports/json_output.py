@@ -181,7 +181,7 @@ class RunComparison(TypedDict):
     exit_code: int
     newly_failing: list[ChangedRun]
     changed_cause: list[ChangedRun]
-    fixed: list[ChangedRun]
+    no_longer_failing: list[ChangedRun]
     slower: list[ChangedRun]
     missing: list[ChangedRun]
     still_failing: int

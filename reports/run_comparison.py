@@ -32,7 +32,7 @@ _MESSAGE = 300
 _TITLES = {
     "newly_failing": "Newly failing",
     "changed_cause": "Failing for another cause",
-    "fixed": "Fixed",
+    "no_longer_failing": "Fixed",
     "slower": "Slower",
     "missing": "Not in the later run",
 }
@@ -85,12 +85,12 @@ def compare(before: Summary, after: Summary) -> RunComparison:
             changes["slower"].append(_change(first, last))
     code = 1 if changes["newly_failing"] else _INCOMPLETE if after.gaps else 0
     return {
-        "before": _compared(before),
-        "after": _compared(after),
+        "before": _run_facts(before),
+        "after": _run_facts(after),
         "exit_code": code,
         "newly_failing": changes["newly_failing"],
         "changed_cause": changes["changed_cause"],
-        "fixed": changes["fixed"],
+        "no_longer_failing": changes["no_longer_failing"],
         "slower": changes["slower"],
         "missing": changes["missing"],
         "still_failing": still[False],
@@ -104,9 +104,9 @@ def _kind(first: _Entry | None, last: _Entry | None, *, found_again: bool) -> st
     `found_again` tells whether an entry that is missing from the later run says nothing about it.
     """
     if last is None:
-        return "missing" if found_again else "fixed"
+        return "missing" if found_again else "no_longer_failing"
     if last.is_good:
-        return "fixed" if first and not first.is_good else ""
+        return "no_longer_failing" if first and not first.is_good else ""
     if first is None or first.is_good:
         return "newly_failing"
     return "changed_cause" if first.signature != last.signature else ""
@@ -165,7 +165,7 @@ def _change(first: _Entry | None, last: _Entry | None) -> ChangedRun:
     }
 
 
-def _compared(summary: Summary) -> ComparedRun:
+def _run_facts(summary: Summary) -> ComparedRun:
     start = summary.start
     origin = start.origin if start else None
     return {
@@ -186,7 +186,7 @@ def comparison_text(comparison: RunComparison) -> str:
 
 def _text(comparison: RunComparison) -> Iterator[str]:
     for name, run in (("Before", comparison["before"]), ("After", comparison["after"])):
-        yield f"{name + ':':8}{_described(run)}"
+        yield f"{name + ':':8}{_description(run)}"
         yield from (f"        Incomplete: {one_line(gap, _MESSAGE)}" for gap in run["gaps"])
     for title, changes in _sections(comparison):
         yield ""
@@ -208,14 +208,14 @@ def _sections(comparison: RunComparison) -> Iterator[tuple[str, Sequence[Changed
     lists: dict[str, Sequence[ChangedRun]] = {
         "newly_failing": comparison["newly_failing"],
         "changed_cause": comparison["changed_cause"],
-        "fixed": comparison["fixed"],
+        "no_longer_failing": comparison["no_longer_failing"],
         "slower": comparison["slower"],
         "missing": comparison["missing"],
     }
     yield from ((title, lists[name]) for name, title in _TITLES.items() if lists[name])
 
 
-def _described(run: ComparedRun) -> str:
+def _description(run: ComparedRun) -> str:
     who = run["implementation"]
     name = f"{who['name']} {who['version']}" if who else "a program that did not answer hello"
     origin = [run["date"], f"commit {run['commit']}" if run["commit"] else ""]
@@ -257,8 +257,8 @@ def _markdown(comparison: RunComparison) -> Iterator[str]:
     sign = "❌" if comparison["newly_failing"] else "⚠" if comparison["exit_code"] else "✅"
     yield f"# {sign} {_last_line(comparison)}"
     yield ""
-    yield f"- Before: {escape(_described(comparison['before']), _MESSAGE)}"
-    yield f"- After: {escape(_described(comparison['after']), _MESSAGE)}"
+    yield f"- Before: {escape(_description(comparison['before']), _MESSAGE)}"
+    yield f"- After: {escape(_description(comparison['after']), _MESSAGE)}"
     for title, changes in _sections(comparison):
         yield f"\n## {title} ({len(changes):,})\n"
         for one in changes[:_LISTED]:

@@ -139,7 +139,9 @@ def test_a_cause_may_disappear_with_a_larger_one(stream: MakeStream, run: MakeRu
         run("crash", case="c", signature="crash at start"),
     ]
     found = groups(stream, *runs)
-    leading = dict(zip((next(iter(one.signatures)) for one in found), leading_causes(found)))
+    leading = dict(
+        zip((next(iter(one.signatures)) for one in found), leading_causes(found), strict=True)
+    )
     assert leading == {
         "invariant one": None,
         "same case": None,  # case b fails only there

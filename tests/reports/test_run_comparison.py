@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent
     from numaproof.reports.json_output import RunComparison
 
-LISTS = ("newly_failing", "changed_cause", "fixed", "slower", "missing")
+LISTS = ("newly_failing", "changed_cause", "no_longer_failing", "slower", "missing")
 
 
 def compared(before: Sequence[AnyEvent], after: Sequence[AnyEvent]) -> RunComparison:
@@ -62,7 +62,7 @@ def test_every_change_is_listed(stream: MakeStream, run: MakeRun, compare: Compa
     assert lists(found) == {
         "newly_failing": ["breaks", "new"],
         "changed_cause": ["other-cause"],
-        "fixed": ["fixed"],
+        "no_longer_failing": ["fixed"],
         "slower": ["slow"],
         "missing": ["gone"],
     }
@@ -75,7 +75,7 @@ def test_findings_are_compared_by_signature(stream: MakeStream, divergence: Make
     fuzz = {"kind": "fuzz"}
     old = stream(divergence(title="A", signature="a"), start=fuzz, outcomes={"fail": 1})
     new = stream(divergence(title="B", signature="b"), start=fuzz, outcomes={"fail": 1})
-    assert lists(compared(old, new)) == {"newly_failing": ["B"], "fixed": ["A"]}
+    assert lists(compared(old, new)) == {"newly_failing": ["B"], "no_longer_failing": ["A"]}
     # An incomplete run may not have found it again.
     assert lists(compared(old, new[:-1])) == {"newly_failing": ["B"], "missing": ["A"]}
 
