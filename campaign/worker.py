@@ -246,7 +246,7 @@ class _UnitRun:
     def _divergence(self, scenario_run: ScenarioRun) -> None:
         case = scenario_run.case()
         name = f"{FINDINGS}/{writing.name_of(case)}"
-        self._files[name] = writing.text(case)
+        self._files[name] = text = writing.text(case)
         self._events.append(
             DivergenceFound(
                 at=0.0,
@@ -263,6 +263,7 @@ class _UnitRun:
                 signature=scenario_run.signature,
                 baseline_divergence=scenario_run.run.baseline_divergence(scenario_run.result),
                 finding=reported_finding(scenario_run.result.finding),
+                case_text=text,
             )
         )
 

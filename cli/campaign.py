@@ -201,7 +201,7 @@ _SEEDS_PER_KUBELET_UNIT = 2
 @out_option(
     "campaign",
     ("events.jsonl", "summary.json", "summary.txt"),
-    "events.jsonl, summary.json, summary.txt and findings",
+    "events.jsonl, summary.json, summary.txt, a page for each release and findings",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def campaign(
@@ -362,10 +362,15 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
 def _report(
     summary: CampaignSummary, finished_units: FinishedUnits, out: Path, cut: str, *, as_json: bool
 ) -> int:
+    from numaproof.conformance.requirements import load_registry
     from numaproof.reports import campaign as shown
+    from numaproof.reports.board.reading import read_runs
+    from numaproof.reports.files import EVENTS
     from numaproof.reports.summary import EXIT_CODES
 
     shown.write_summary(summary, out)
+    registry = tuple(one.event() for one in load_registry().requirements)
+    shown.write_pages(read_runs(out / EVENTS, registry), out)
     click.echo(shown.as_json(summary) if as_json else shown.as_text(summary, out), nl=False)
     click.echo(shown.notes_text(finished_units.notes), nl=False, err=as_json)
     if cut:

@@ -28,6 +28,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "replay": "Replay cases and show every call with its answer.",
         "promote": "Turn a finding into a case of your own.",
         "campaign": "Run cases and generated scenarios on many workers, locally or on a cluster.",
+        "report": "Compare two runs: what newly fails, what is fixed and what is slower.",
         "board": "Build a website from the reports of many runs.",
     },
     "Run nodes": {

@@ -123,10 +123,8 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     `command` is the command that repeats the run. `total` counts case runs (one case on one
     machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
     of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
-    runs of a library, and in streams of earlier versions.
-
-    `documents` are the documents that the requirements cite, by key; streams of earlier versions
-    have none.
+    runs of a library, and in streams of earlier versions. `documents` are the documents that
+    the requirements cite, by key; streams of earlier versions have none.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -247,7 +245,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     the command that repeats this case run. `signature` identifies the cause of a failure across
     cases and machines. `reason` explains why a known failure is accepted. `baseline_divergence` is
     the baseline that the answers followed, if either baseline was acceptable and they differ.
-    `finding` has the fields of the message if an answer was wrong.
+    `finding` has the fields of the message if an answer was wrong. `case_text` is a case file with
+    only this case, in a failed run.
 
     `needs` are the claims that the calls need; `missing_claim` is the first of them that the
     implementation lacks; `declined_claims` are claims that it makes, although it answered with
@@ -284,11 +283,18 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     unaffected: tuple[str, ...] = ()
     violated_requirements: tuple[str, ...] = ()
     finding: ReportedFinding | None = None
+    case_text: str = ""
 
     @property
     def judged_requirements(self) -> tuple[str, ...]:
         """The requirements for which this run has an outcome, violated ones first."""
         return tuple(dict.fromkeys((*self.violated_requirements, *self.requirements)))
+
+    @property
+    def violates_own(self) -> bool:
+        """Whether a failed run violated a requirement of its own case, not only of others."""
+        violated = self.violated_requirements
+        return not violated or not {*violated}.isdisjoint(self.requirements)
 
     def outcome_of(self, requirement: str) -> Outcome:
         """The outcome of the run for one of the `judged_requirements`."""
@@ -305,7 +311,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
-    """A failure found by fuzzing, already shrunk; `file` is the case file that reproduces it.
+    """A failure found by fuzzing, already shrunk.
+
+    `file` is the case file that reproduces it, and `case_text` is its contents.
 
     `ReportedCall.expected` is the left side's answer in a comparison of two implementations, and
     the first answer of a nondeterministic implementation. `signature`, `reason`,
@@ -326,6 +334,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     reason: str = ""
     baseline_divergence: BaselineDivergence | None = None
     finding: ReportedFinding | None = None
+    case_text: str = ""
 
 
 class AnsweredByChance(Event, frozen=True, tag="answered by chance", omit_defaults=True):

@@ -11,17 +11,19 @@ from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quote_words
 from numaproof.protocol import codec
 from numaproof.protocol.events import sentence_of
+from numaproof.reports.html import html
 from numaproof.reports.terminal import Bar
 from numaproof.reports.untrusted_text import one_line, visible
 from numaproof.reports.wording import short_lines
 from numaproof.workdir.output_files import clear_partials, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.protocol.campaign import CampaignFinding, CampaignSummary
     from numaproof.protocol.events import Outcome
+    from numaproof.reports.summary import Summary
 
 
 SUMMARY = "summary.json"
@@ -114,14 +116,25 @@ def write_summary(summary: CampaignSummary, folder: Path) -> None:
         write_file(folder / name, content)
 
 
+def write_pages(runs: Iterable[Summary], folder: Path) -> None:
+    """Writes a page like ``report-1.37-check.html`` for each release and kind of run.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    for run in runs:
+        kubernetes = run.start.kubernetes if run.start else ""
+        write_file(folder / f"report-{kubernetes}-{run.kind}.html", visible(html(run)))
+
+
 def clear_summary(folder: Path) -> None:
-    """Removes an earlier summary, so that nobody mistakes it for a new one.
+    """Removes an earlier summary and its pages, so that nobody mistakes them for new ones.
 
     Raises:
         OSError: a file cannot be removed.
     """
-    for name in (SUMMARY, _TEXT):
-        (folder / name).unlink(missing_ok=True)
+    for file in (folder / SUMMARY, folder / _TEXT, *folder.glob("report-*-*.html")):
+        file.unlink(missing_ok=True)
     clear_partials(folder)
 
 

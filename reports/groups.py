@@ -43,7 +43,8 @@ class FailureGroup:
     """Failures with one cause.
 
     Attributes:
-        first: the smallest failure: the fewest calls, then the smallest machine.
+        first: the smallest failure, preferably of a case whose own requirement is violated: the
+            fewest calls, then the smallest machine.
         others: all other failures, in the order of the run.
         signatures: how often each signature occurs, starting with that of `first`.
     """
@@ -56,6 +57,27 @@ class FailureGroup:
     def size(self) -> int:
         """The number of failures."""
         return 1 + len(self.others)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """All failures, starting with `first`."""
+        return (self.first, *self.others)
+
+    def examples(self, most: int) -> tuple[Failure, ...]:
+        """Returns up to `most` small failures of other cases, with other signatures if possible."""
+        signatures, names = {self.first.signature}, {self.first.name or self.first.title}
+        found: list[Failure] = []
+        by_size = sorted(self.others, key=_size)
+        for distinct in (True, False):
+            for one in by_size:
+                name = one.name or one.title
+                if len(found) < most and name not in names:
+                    if distinct and one.signature in signatures:
+                        continue
+                    found.append(one)
+                    signatures.add(one.signature)
+                    names.add(name)
+        return tuple(found)
 
     def also(self) -> str:
         """Describes the other signatures of the cause; empty if there are none."""
@@ -178,10 +200,14 @@ class _Merged:
 
     def group(self, alike: Mapping[str, Sequence[Failure]]) -> FailureGroup:
         typical = alike[self.signatures[0]]
-        first = min(typical, key=lambda failure: (len(failure.steps), _cpus(failure)))
+        first = min(typical, key=lambda failure: (not failure.violates_own, *_size(failure)))
         others = tuple(one for one in self.failures if one is not first)
         counts = Counter({name: len(alike[name]) for name in self.signatures})
         return FailureGroup(first, others, dict(counts))
+
+
+def _size(failure: Failure) -> tuple[int, int]:
+    return len(failure.steps), _cpus(failure)
 
 
 def _cpus(failure: Failure) -> int:

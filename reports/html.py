@@ -8,151 +8,60 @@ markup that got past the escaping would be harmless.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
 
-from numaproof.inputs.plurals import plural
+from numaproof.protocol.events import GOOD
 from numaproof.reports import wording
+from numaproof.reports.anchors import anchor
 from numaproof.reports.drawing_svg import draw_svg
-from numaproof.reports.groups import causes, counts_line
+from numaproof.reports.failure_cards import failure_cards
+from numaproof.reports.groups import counts_line
 from numaproof.reports.pages import environment, package_file
-from numaproof.reports.story import all_failures, bad_steps, both_ends, source
+from numaproof.reports.sources import sources
+from numaproof.reports.story import all_failures
 from numaproof.reports.summary import OUTCOMES
-from numaproof.reports.untrusted_text import shorten, visible
-from numaproof.reports.values import diff_lines, group_values, pretty, segments, without_machine
+from numaproof.reports.untrusted_text import visible
+from numaproof.reports.values import group_values, segments
 from numaproof.reports.wording import SYMBOLS, baseline_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
-    from numaproof.protocol.events import CaseFinished, Outcome, ReportedCall, ReportedRequirement
-    from numaproof.reports.groups import FailureGroup
+    from numaproof.protocol.events import CaseFinished, Outcome, ReportedRequirement
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import OutcomeTally, Summary
 
 
-ROOM = 6_000_000
-"""Approximate maximum size of all cards, in characters; further failures get only a line."""
+_MAX_DRAWN_CPUS = 1_500
 
-MAX_LINES = 5_000
-"""Maximum number of failures that get only a line."""
+_SLOWEST = 10
+"""How many of the slowest cases the page lists."""
 
-_VALUE, _DIFF, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 200, 60, 40
-_LINE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class ShownStep:
-    """A call on the page: formatted JSON, and the lines of the diff.
-
-    `bad` indicates whether the call is part of the failure. `before` lists what the harness did
-    before the call.
-    """
-
-    number: int
-    operation: str
-    args: str
-    answer: str
-    problems: tuple[str, ...]
-    diff: tuple[tuple[str, str], ...]
-    bad: bool
-    before: tuple[str, ...]
+_NAMED = 3
+"""How many machines a row of the table of cases names for each outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """A cause, represented by its smallest failure.
+class CaseRow:
+    """A case on the page, with the machines on which it had each outcome."""
 
-    `others` holds the other failures with this cause. `also` describes its other signatures.
-    `left_out` counts omitted steps.
-    """
-
-    failure: Failure
-    others: tuple[Failure, ...]
-    also: str
-    steps: tuple[ShownStep, ...]
-    pictures: tuple[tuple[str, Markup], ...]
-    stderr: str
-    left_out: int
+    case: CaseFinished
+    area: str
+    machines: Mapping[Outcome, Sequence[str]]
+    seconds: float
 
     @property
-    def size(self) -> int:
-        """The approximate size of the card in characters."""
-        drawn = sum(len(picture) for _, picture in self.pictures)
-        steps = sum(
-            len(step.args) + len(step.answer) + sum(40 + len(line) for _, line in step.diff)
-            for step in self.steps
-        )
-        return 2_000 + drawn + steps + len(self.stderr) + _LINE * len(self.others)
+    def is_green(self) -> bool:
+        """Whether the case passed wherever it ran."""
+        return self.machines.keys() == {"pass"}
 
-
-def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
-    """Returns a card for each cause, and the failures for which there was no room."""
-    groups = causes(summary)
-    cards: list[Card] = []
-    room = ROOM
-    for group in groups:
-        card = _card(group)
-        room -= card.size
-        if room < 0:
-            break
-        cards.append(card)
-    remaining = [one for group in groups[len(cards) :] for one in (group.first, *group.others)]
-    return tuple(cards), tuple(remaining[:MAX_LINES])
-
-
-def _card(group: FailureGroup) -> Card:
-    failure = group.first
-    numbered = list(enumerate(failure.steps, 1))
-    bad = {one.number for one in bad_steps(failure)}
-    # Long sequences fail at the end.
-    kept = numbered[-_STEPS:]
-    pictures: tuple[tuple[str, Markup], ...] = ()
-    if failure.machine_info is not None:
-        pictures = tuple(
-            (one.title, draw_svg(failure.machine_info, one.owners, one.shared))
-            for one in failure.pictures
-        )
-    return Card(
-        failure,
-        group.others,
-        group.also(),
-        tuple(_shown_step(number, step, bad=number in bad) for number, step in kept),
-        pictures,
-        both_ends(failure.stderr, _LOG),
-        len(numbered) - len(kept),
-    )
-
-
-def _shown_step(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
-    return ShownStep(
-        number,
-        step.operation,
-        _format_value(without_machine(step.args)),
-        "no answer" if step.answer is None else _format_value(step.answer),
-        step.problems,
-        _diff(step) if bad and step.expected is not None else (),
-        bad,
-        tuple(shorten(deed, _VALUE) for deed in step.before),
-    )
-
-
-def _format_value(value: Any) -> str:
-    return shorten(pretty(value), _VALUE)
-
-
-def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
-    """Returns the changed lines with some context; an ellipsis marks omitted lines."""
-    lines = diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH)
-    if len(lines) > _DIFF:
-        left = f"{plural(len(lines) - _DIFF, 'more line')} in events.jsonl"
-        lines = (*lines[:_DIFF], ("…", left))
-    return tuple((mark, shorten(line, 2_000)) for mark, line in lines)
-
-
-_MAX_DRAWN_CPUS = 8_000
+    @property
+    def total(self) -> int:
+        """The number of case runs."""
+        return sum(map(len, self.machines.values()))
 
 
 def html(summary: Summary) -> str:
@@ -160,6 +69,8 @@ def html(summary: Summary) -> str:
     style, script = package_file("report.css"), package_file("report.js")
     cards, remaining = failure_cards(summary)
     areas = [*summary.areas, *([summary.kind] if summary.fuzz else [])]
+    cases = _cases(summary)
+    shown = (failure for card in cards for failure in card.group.failures)
     return _TEMPLATE.render(
         style=style,
         script=script,
@@ -169,16 +80,21 @@ def html(summary: Summary) -> str:
         wording=wording,
         links=tuple(_links(summary)),
         machines=summary.start.machines if summary.start else {},
+        cited=summary.start.documents if summary.start else {},
         drawings=dict(_drawings(summary)),
-        cases=_cases(summary),
+        cases=[row for row in cases if not row.is_green],
+        green_cases=[row for row in cases if row.is_green],
+        slowest=sorted(cases, key=lambda row: -row.seconds)[:_SLOWEST],
         registry=_registry(summary),
         cards=cards,
         remaining=remaining,
         failed=len(all_failures(summary)),
+        linked={_failure_id(failure) for failure in (*shown, *remaining)},
         defects=_defects(summary),
         sides=_runs_by_baseline(summary),
         area_numbers={area: number for number, area in enumerate(areas)},
         machine_numbers={name: number for number, name in enumerate(summary.machines)},
+        named=_NAMED,
     )
 
 
@@ -207,11 +123,34 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
         yield name, draw_svg(machine)
 
 
-def _cases(summary: Summary) -> list[dict[str, Any]]:
+def _cases(summary: Summary) -> list[CaseRow]:
     return [
-        {"first": runs[0], "area": summary.area(runs[0]), "runs": runs}
+        CaseRow(
+            case=runs[0],
+            area=summary.area(runs[0]),
+            machines=_by_outcome(runs),
+            seconds=sum(run.seconds for run in runs),
+        )
         for runs in group_values((run.case, run) for run in summary.runs).values()
     ]
+
+
+def _by_outcome(runs: Sequence[CaseFinished]) -> dict[Outcome, list[str]]:
+    """Returns the machines by outcome, the worst outcome first."""
+    found = group_values((run.outcome, run.machine) for run in runs)
+    return {outcome: found[outcome] for outcome in SYMBOLS if outcome in found}
+
+
+def _failure_id(failure: Failure) -> str:
+    """The id of a failure: its case and machine, or what fuzzing found."""
+    if failure.name:
+        return anchor("failure", failure.name, failure.machine)
+    return anchor("failure", failure.signature, failure.title)
+
+
+def _filter_address(area: str, machine: str) -> str:
+    """Returns a link to the page, filtered by area and machine."""
+    return f"?{urlencode({'area': area, 'machine': machine})}#filter"
 
 
 def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
@@ -242,8 +181,15 @@ _ENVIRONMENT.filters |= {
     "number": OUTCOMES.index,
     "bars": lambda tally: segments(tally.counts.items(), 3),
     "worst": _worst,
-    "source": source,
+    "sources": sources,
     "baseline_text": baseline_text,
+    "failure_id": _failure_id,
+    "machine_number": lambda name, numbers: numbers[name],
 }
-_ENVIRONMENT.globals |= {"symbols": SYMBOLS}
+_ENVIRONMENT.globals |= {
+    "anchor": anchor,
+    "filter_address": _filter_address,
+    "good": GOOD,
+    "symbols": SYMBOLS,
+}
 _TEMPLATE = _ENVIRONMENT.get_template("report.html.j2")

@@ -136,6 +136,58 @@ class RunReport(RunSummary):
     causes: list[Cause]
 
 
+class ChangedRun(TypedDict):
+    """A case run in two runs, or what fuzzing found.
+
+    `before` and `after` are its outcomes; null if it is not in that run. `message` and `signature`
+    are those of the later run, or of the earlier one if it no longer fails. `seconds_before` and
+    `seconds_after` are its durations. `case` is empty for what fuzzing found.
+    """
+
+    case: str
+    title: str
+    machine: str
+    before: Outcome | None
+    after: Outcome | None
+    signature_before: str
+    signature: str
+    message: str
+    reproduce: str
+    seconds_before: float
+    seconds_after: float
+
+
+class ComparedRun(TypedDict):
+    """One of two compared runs; `commit` and `date` are empty if they are not known."""
+
+    implementation: Program | None
+    kubernetes: str
+    level: str
+    verdict: Verdict
+    date: str
+    commit: str
+    gaps: list[str]
+
+
+class RunComparison(TypedDict):
+    """How a later run differs from an earlier one.
+
+    `missing` are case runs of the earlier run that are not in the later one. `still_failing` and
+    `still_good` count case runs whose outcome is the same.
+    """
+
+    before: ComparedRun
+    after: ComparedRun
+    exit_code: int
+    newly_failing: list[ChangedRun]
+    changed_cause: list[ChangedRun]
+    no_longer_failing: list[ChangedRun]
+    slower: list[ChangedRun]
+    missing: list[ChangedRun]
+    still_failing: int
+    still_good: int
+
+
 class ConfigurationProblem(TypedDict):
     """A problem that `config check` reports; `section` is the section of the documentation.
 

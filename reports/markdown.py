@@ -53,6 +53,11 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
     return "\n".join([head, *title, *shown, foot]).rstrip("\n") + "\n"
 
 
+def issue(summary: Summary, failure: Failure) -> str:
+    """Renders a failure as the text of an issue: what failed, where, and the case that shows it."""
+    return f"{_PARTS.issue(summary, failure).strip()}\n"
+
+
 def escape(text: str, limit: int = 120) -> str:
     """Returns the text on one line, escaped for Markdown, HTML and GitHub's automatic links."""
     shown = one_line(text, limit)

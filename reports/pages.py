@@ -12,8 +12,10 @@ from markupsafe import Markup
 from numaproof.inputs.plurals import plural
 from numaproof.reports.untrusted_text import visible
 
+_OWN = "numaproof.reports"
 
-def package_file(name: str, package: str = "numaproof.reports") -> Markup:
+
+def package_file(name: str, package: str = _OWN) -> Markup:
     """Returns the text of a file in a package, marked as safe so that it is not escaped."""
     return Markup(resources.files(package).joinpath(name).read_text("utf-8"))  # noqa: S704
 
@@ -24,10 +26,15 @@ def _source_hash(text: str) -> str:
     return f"sha256-{digest}"
 
 
-def environment(package: str = "numaproof.reports") -> jinja2.Environment:
-    """Returns a template environment that escapes values and makes hidden characters visible."""
+def environment(package: str = _OWN) -> jinja2.Environment:
+    """Returns a template environment that escapes values and makes hidden characters visible.
+
+    Its templates are those of a package, and the shared ones of this package.
+    """
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader(package, ""),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader(one, "") for one in dict.fromkeys((package, _OWN))]
+        ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_make_visible,

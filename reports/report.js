@@ -1,56 +1,166 @@
 "use strict";
-// Filters failures and cases. The page works without it.
+// Filters failures and cases, follows links into folded parts, and copies texts. The page can be
+// read without it.
 (() => {
   const form = document.getElementById("filter");
-  const fields = form.elements;
-  const rows = [...document.querySelectorAll("[data-row]")].map((element) => ({
-    element,
-    text: element.textContent.toLowerCase(),
-    runs: [...element.querySelectorAll("[data-m]")],
-  }));
   const shown = document.getElementById("shown");
+  const NAMES = ["text", "outcome", "area", "machine"];
+  let cards, runs, cases; // found at the first search, because large pages have many
+  const searchable = (element) => ({ element, text: element.textContent.toLowerCase() });
 
-  const fits = (element, outcome, machine) =>
-    (!outcome || element.classList.contains("o" + outcome)) &&
-    (!machine || element.dataset.m === machine);
-
-  const apply = () => {
-    const outcome = fields.outcome.value;
-    const area = fields.area.value;
-    const machine = fields.machine.value;
-    const words = fields.text.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const active = Boolean(outcome || area || machine || words.length);
-    let count = 0;
-    for (const row of rows) {
-      // A failure is a run and lists similar runs; a case only lists runs.
-      const failure = "m" in row.element.dataset;
-      const own = failure ? [row.element, ...row.runs] : row.runs;
-      const hits = own.filter((run) => fits(run, outcome, machine));
-      const visible =
-        hits.length > 0 &&
-        (!area || row.element.dataset.a === area) &&
-        words.every((word) => row.text.includes(word));
-      row.element.hidden = !visible;
-      if (visible && row.runs.length) {
-        const kept = new Set(hits);
-        row.runs.forEach((run) => run.classList.toggle("dim", !kept.has(run)));
-        if (!failure) count += hits.length;
-      }
-    }
-    shown.textContent = active ? `${count.toLocaleString("en")} case runs shown` : "";
+  const index = () => {
+    cards = [...document.querySelectorAll(".card")];
+    runs = [...document.querySelectorAll("[data-m]")].map(searchable);
+    cases = [...document.querySelectorAll(".cases tbody tr")].map(searchable);
   };
 
-  form.hidden = false;
-  form.addEventListener("input", apply);
+  const number = (name) => form.elements[name].selectedOptions[0]?.dataset.n ?? "";
+
+  const fitsCase = (data, outcome, machine) =>
+    Object.entries(data).some(
+      ([name, machines]) =>
+        /^o\d+$/.test(name) &&
+        (!outcome || name === "o" + outcome) &&
+        (!machine || machines.split(" ").includes(machine)),
+    );
+
+  const apply = () => {
+    const [outcome, area, machine] = ["outcome", "area", "machine"].map(number);
+    const text = form.elements.text.value.toLowerCase().slice(0, 200);
+    const words = text.split(/\s+/).filter(Boolean);
+    const active = Boolean(outcome || area || machine || words.length);
+    if (!active && !runs) return;
+    if (!runs) index();
+    const fits = (row) =>
+      (!area || row.element.dataset.a === area) && words.every((word) => row.text.includes(word));
+    let failures = 0;
+    for (const row of runs) {
+      const { o, m } = row.element.dataset;
+      const visible = fits(row) && (!outcome || o === outcome) && (!machine || m === machine);
+      row.element.classList.toggle("out", !visible);
+      failures += visible;
+    }
+    for (const card of cards) {
+      card.hidden = active && !card.querySelector("[data-m]:not(.out)");
+    }
+    let count = 0;
+    for (const row of cases) {
+      row.element.hidden = !(fits(row) && fitsCase(row.element.dataset, outcome, machine));
+      count += !row.element.hidden;
+    }
+    document.body.classList.toggle("filtered", active);
+    document.querySelectorAll(".fold").forEach((fold) => {
+      fold.open = active && Boolean(fold.querySelector("[data-m]:not(.out), tr[data-a]:not([hidden])"));
+    });
+    shown.textContent = !active ? "" : failures + count === 0
+      ? "Nothing found."
+      : `${failures.toLocaleString("en")} failures, ${count.toLocaleString("en")} cases`;
+  };
+
+  const keepAddress = () => {
+    const query = new URLSearchParams();
+    for (const name of NAMES) {
+      const value = form.elements[name].value;
+      if (value) query.set(name, value);
+    }
+    history.replaceState(null, "", (query.size ? "?" + query : location.pathname) + location.hash);
+  };
+
+  const readAddress = (query) => {
+    for (const name of NAMES) {
+      const field = form.elements[name];
+      field.value = (query.get(name) ?? "").slice(0, 200);
+      if (field.selectedIndex < 0) field.value = "";
+    }
+    apply();
+  };
+
+  const reveal = () => {
+    let id = location.hash.slice(1);
+    try {
+      id = decodeURIComponent(id);
+    } catch {
+      return;
+    }
+    const target = document.getElementById(id);
+    if (!target || target === form) return;
+    if (target.closest("[hidden], .out")) {
+      form.reset();
+    }
+    for (let at = target; at; at = at.parentElement) {
+      if (at.tagName === "DETAILS") at.open = true;
+    }
+    target.scrollIntoView();
+  };
+
+  const copy = async (button, text) => {
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = document.body.appendChild(document.createElement("textarea"));
+      area.value = text;
+      area.select();
+      done = document.execCommand("copy");
+      area.remove();
+    }
+    button.dataset.told = done ? "Copied" : "Not copied";
+    setTimeout(() => delete button.dataset.told, 1500);
+  };
+
+  const link = (hash) => new URL(location.pathname + hash, location).href;
+
+  form.addEventListener("input", () => {
+    apply();
+    keepAddress();
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(apply));
-  document.querySelectorAll("td[data-area]").forEach((cell) => {
-    cell.classList.add("pick");
-    cell.addEventListener("click", () => {
-      fields.area.value = cell.dataset.area;
-      fields.machine.value = cell.dataset.machine;
-      apply();
-      form.scrollIntoView({ behavior: "smooth" });
+  form.addEventListener("reset", () => {
+    // The fields change after this event.
+    queueMicrotask(() => {
+      readAddress(new URLSearchParams());
+      keepAddress();
     });
   });
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (button) {
+      const what = button.dataset.copy;
+      const text = what.startsWith("#") ? link(what) : document.getElementById(what).textContent;
+      copy(button, text.trimEnd());
+      return;
+    }
+    const anchor = event.target.closest("a[href]");
+    const href = anchor?.getAttribute("href") ?? "";
+    if (anchor?.matches(".link")) copy(anchor, link(href));
+    if (href.startsWith("?")) {
+      event.preventDefault();
+      readAddress(new URL(href, location).searchParams);
+      keepAddress();
+      form.scrollIntoView();
+    } else if (href === location.hash) {
+      reveal();
+    }
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    form.elements.text.focus();
+    form.elements.text.select();
+  });
+
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll(".card:not([open])")];
+    opened.forEach((card) => (card.open = true));
+  });
+  addEventListener("afterprint", () => opened.forEach((card) => (card.open = false)));
+
+  addEventListener("hashchange", reveal);
+  addEventListener("popstate", () => readAddress(new URLSearchParams(location.search)));
+  readAddress(new URLSearchParams(location.search));
+  reveal();
 })();

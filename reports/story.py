@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
-from numaproof.reports.untrusted_text import one_line, visible
+from numaproof.reports.untrusted_text import one_line, visible, whole_line
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import SYMBOLS, baseline_text, problem_lines, short_lines
 
@@ -23,13 +23,17 @@ BROKEN: frozenset[events.Outcome] = frozenset({"fault", "crash", "time-out", "pr
 """Outcomes with a broken program; it broke in the last call of the run."""
 
 
+_SIDE = 80
+"""Maximum length of an expected or actual value in the cause of a failure."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed case run, or a divergence found by fuzzing.
 
     `name` is the case's id, or empty for a divergence. `machine_info` is None if the stream does
     not describe the machine. Requirements that are not in the registry have a note instead of a
-    statement.
+    statement. `violates_own` indicates that the answers violated a requirement of the case itself.
     """
 
     name: str
@@ -49,6 +53,8 @@ class Failure:
     baseline_divergence: events.BaselineDivergence | None = None
     signature: str = ""
     finding: events.ReportedFinding | None = None
+    case_text: str = ""
+    violates_own: bool = False
 
     @property
     def sentence(self) -> events.Sentence:
@@ -59,6 +65,15 @@ class Failure:
     def extra_sentence(self) -> events.Sentence:
         """The message; empty if the title already contains it."""
         return "" if self.title.startswith(events.headline(self.sentence)) else self.sentence
+
+    @property
+    def cause(self) -> str:
+        """What went wrong, with the start of the expected and the actual value, on one line."""
+        sentence = self.sentence
+        if isinstance(sentence, str):
+            return whole_line(sentence) or self.title
+        sides = (one_line(side, _SIDE) for side in (sentence.expected, sentence.actual))
+        return whole_line(sentence.what) + ": expected {}, got {}".format(*sides)
 
     @property
     def log_name(self) -> str:
@@ -101,6 +116,7 @@ def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceF
             requirements=summary.find_requirements(event.broken_requirements),
             machine_info=machines.get(event.machine),
             defect=event.defect,
+            violates_own=event.violates_own,
             **both,
         )
     return Failure(
@@ -116,6 +132,7 @@ def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceF
 
 _OF_BOTH = (
     "title outcome message steps pictures stderr reproduce baseline_divergence signature finding"
+    " case_text"
 )
 """The fields that case runs and divergences share with `Failure`."""
 

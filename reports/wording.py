@@ -224,8 +224,16 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
         ("numaproof", started.numaproof),
         *([("Seed", str(started.seed))] if started.seed is not None else []),
         ("Duration", f"{summary.seconds:.1f} s"),
+        *_origin(started.origin),
         *surroundings(summary),
     )
+
+
+def _origin(origin: events.Origin | None) -> tuple[tuple[str, str], ...]:
+    if origin is None:
+        return ()
+    rows = (("Date", origin.date), ("Commit", origin.commit), ("Platform", origin.platform))
+    return tuple((name, value) for name, value in rows if value)
 
 
 def problem_lines(sentence: events.Sentence) -> tuple[str, ...]:

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
 
 
-def write(case: Case, path: Path) -> None:
-    """Writes a case to its own file, atomically.
+def write(case: Case, path: Path) -> str:
+    """Writes a case to its own file, atomically, and returns the text of the file.
 
     Raises:
         OSError: the file can't be written.
     """
-    write_file(path, text(case))
+    written = text(case)
+    write_file(path, written)
+    return written
 
 
 LONGEST_TITLE = 200

@@ -267,7 +267,7 @@ def _difference_event(
         title += f" ({shrinking.CUT_SHORT})"
     case = shrinking.case_of(scenario, title)
     file = options.findings / writing.name_of(case)
-    writing.write(case, file)
+    text = writing.write(case, file)
     return events.DivergenceFound(
         at=harness_run.elapsed_seconds(),
         title=title,
@@ -282,4 +282,5 @@ def _difference_event(
         signature=played.signature,
         baseline_divergence=played.baseline_divergence,
         finding=finding,
+        case_text=text,
     )

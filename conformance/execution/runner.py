@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases import expressions, releases
+from numaproof.conformance.cases import expressions, releases, writing
 from numaproof.conformance.cases.loading import CaseError, applies
 from numaproof.conformance.cases.schema import Case, Machines, Step
 from numaproof.conformance.execution import machines
@@ -141,6 +141,7 @@ def play_case(
         unaffected=run.unaffected(result),
         violated_requirements=run.violated_requirements(result),
         finding=reported_finding(result.finding),
+        case_text=writing.text(selected_case.case) if result.outcome not in events.GOOD else "",
     )
     return PlayedCase(run, finished)
 

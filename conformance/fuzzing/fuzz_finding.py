@@ -83,11 +83,13 @@ class FuzzFinding:
     def event(self, harness_run: HarnessRun, findings: Path) -> events.DivergenceFound:
         """Writes the case file and returns the event about it."""
         file = findings / writing.name_of(self.case)
-        writing.write(self.case, file)
+        text = writing.write(self.case, file)
         repeated = () if self.replays else ("--repeat", str(_REPEATS))
         reproduce = harness_run.replay_file(str(file), *repeated)
         at = harness_run.elapsed_seconds()
-        return msgspec.structs.replace(self.draft_event, at=at, file=str(file), reproduce=reproduce)
+        return msgspec.structs.replace(
+            self.draft_event, at=at, file=str(file), reproduce=reproduce, case_text=text
+        )
 
 
 def _mark_cut_short(case: Case, *, cut_short: bool) -> Case:

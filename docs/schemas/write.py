@@ -26,6 +26,7 @@ from numaproof.reports.json_output import (
     ConfigurationProblem,
     DiscoveredMachine,
     ProfileRow,
+    RunComparison,
     RunReport,
 )
 from numaproof.simulation.checkpoints import Judgement
@@ -52,6 +53,7 @@ class Output(NamedTuple):
 
 OUTPUTS = (
     Output("run", ("check", "fuzz", "diff", "replay"), RunReport),
+    Output("report", ("report",), RunComparison),
     Output("events", (), AnyEvent),
     Output("campaign", ("campaign",), CampaignSummary),
     Output("doctor", ("doctor",), Diagnosis),

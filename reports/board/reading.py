@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numaproof.reports.board.context import RunContext
     from numaproof.reports.board.data import RunData
+    from numaproof.reports.summary import Summary
 
 
 _DEEPEST = 6
@@ -170,12 +171,16 @@ def _board_data(path: Path) -> data.BoardData:
     return read
 
 
-def _read_stream(path: Path, runs: RunsRead) -> None:
-    folder, known = path.parent, runs.context
+def read_runs(path: Path, requirements: tuple[ReportedRequirement, ...]) -> list[Summary]:
+    """Reads the runs of a saved stream: several if it is a campaign's.
 
-    def text_of(name: str) -> str:
-        return known.case_text(name) or _finding_text(folder, name)
+    Args:
+        path: the stream.
+        requirements: the registry, which a campaign mentions only by id.
 
+    Raises:
+        DocumentError: the file cannot be read or has no complete line.
+    """
     events = _events(path)
     first = next(events, None)
     if first is None:
@@ -185,11 +190,18 @@ def _read_stream(path: Path, runs: RunsRead) -> None:
     whole = chain((first,), events)
     if isinstance(first, CampaignPlanned):
         journal: Iterator[CampaignEvent] = whole  # type: ignore[assignment]
-        made = list(digest.summaries(journal, known.requirements))
-    else:
-        stream: Iterator[AnyEvent] = whole  # type: ignore[assignment]
-        made = [summarize(stream)]
-    for summary in made:
+        return list(digest.summaries(journal, requirements))
+    stream: Iterator[AnyEvent] = whole  # type: ignore[assignment]
+    return [summarize(stream)]
+
+
+def _read_stream(path: Path, runs: RunsRead) -> None:
+    folder, known = path.parent, runs.context
+
+    def text_of(name: str) -> str:
+        return known.case_text(name) or _finding_text(folder, name)
+
+    for summary in read_runs(path, known.requirements):
         if summary.start is None:
             text = "the first event is missing, so the implementation is unknown"
             raise DocumentError(str(path), 1, "", text, "repeat the run")

@@ -19,6 +19,7 @@ pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
 Command = Callable[..., Any]
 
 OUT = Path("numaproof-report/campaign")
+KINDS = ("check", "fuzz")
 SMALL = ("--machine", "laptop-4c8t", "--select", "example-*", "--workers", "1")
 
 
@@ -30,6 +31,9 @@ def test_the_reference_passes_in_every_release(command: Command) -> None:
     assert ended.json() == json.loads((OUT / "summary.json").read_text())
     assert ended.json()["tally"] == {"cases": {"pass": 14}, "scenarios": {"pass": 6}}
     assert list(ended.json()["configurations"]) == ["1.36 kubelet", "1.33 kubelet"]
+    pages = sorted(file.name for file in OUT.glob("*.html"))
+    assert pages == [f"report-{one}-{kind}.html" for one in ("1.33", "1.36") for kind in KINDS]
+    assert "7 case runs" in (OUT / "report-1.36-check.html").read_text("utf-8")
     assert "4 of 4 units, 0 failed" in ended.err
 
     again = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")

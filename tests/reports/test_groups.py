@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.protocol.events import AnyEvent, CaseFinished, ReportedCall, ReportedFinding
+from numaproof.reports.anchors import anchor
+from numaproof.reports.consequences import leading_causes
 from numaproof.reports.groups import causes
 from numaproof.reports.summary import summarize
 
@@ -102,3 +104,54 @@ def test_an_ambiguous_difference_is_a_separate_cause(stream: MakeStream, run: Ma
         run("fail", signature="admit: containers.*.cpus differs"),
     ]
     assert [one.size for one in groups(stream, *runs)] == [1, 1, 1]
+
+
+def test_a_case_whose_own_requirement_is_violated_comes_first(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    small = {"violated_requirements": ("NONE-1",), "steps": steps(2), "machine": "desktop"}
+    runs = [
+        run("fail", case="collateral", signature="x", **small),
+        run("fail", case="own", signature="x", steps=steps(5), requirements=("NONE-1",)),
+    ]
+    (group,) = groups(stream, *runs)
+    assert group.first.name == "own"
+
+
+def test_examples_are_small_and_of_other_cases(stream: MakeStream, run: MakeRun) -> None:
+    sizes = {"first": 1, "large": 4, "small": 2, "medium": 3}
+    runs = [
+        run("fail", case=name, machine=at, signature="x", steps=steps(size))
+        for name, size in sizes.items()
+        for at in ("desktop", "server")
+    ]
+    (group,) = groups(stream, *runs)
+    assert [one.name for one in group.examples(2)] == ["small", "medium"]
+    assert [one.name for one in group.examples(9)] == ["small", "medium", "large"]
+
+
+def test_a_cause_may_disappear_with_a_larger_one(stream: MakeStream, run: MakeRun) -> None:
+    runs = [
+        *(run("fail", case="a", machine=f"m{n}", signature="invariant one") for n in range(3)),
+        run("crash", case="a", machine="server", signature="same case"),
+        run("crash", case="b", signature="same case"),
+        run("crash", case="a", signature="crash at admit"),
+        run("crash", case="c", signature="crash at start"),
+    ]
+    found = groups(stream, *runs)
+    leading = dict(
+        zip((next(iter(one.signatures)) for one in found), leading_causes(found), strict=True)
+    )
+    assert leading == {
+        "invariant one": None,
+        "same case": None,  # case b fails only there
+        "crash at admit": 0,
+        "crash at start": None,
+    }
+
+
+def test_ids_derive_from_names() -> None:
+    assert anchor("failure", "static-one", "laptop-4c8t") == "failure/static-one/laptop-4c8t"
+    odd = [anchor("cause", one) for one in ("a b", "a-b", "a  b", "x" * 100, "x" * 101, "\ud800")]
+    assert len({*odd}) == len(odd)
+    assert all(one.replace("/", "").replace("-", "").isalnum() for one in odd)

@@ -97,7 +97,7 @@ def test_text_from_an_implementation_is_escaped(
 def test_only_web_addresses_become_links(stream: MakeStream, run: MakeRun) -> None:
     good = hello(homepage="https://example.org/", issues="javascript:alert(1)")
     found = page(stream(run(), start={"implementation": good}))
-    assert found.having("href") == ["https://example.org/"]
+    assert [one for one in found.having("href") if one[0] not in "#?"] == ["https://example.org/"]
     assert found.having("rel") == ["noopener noreferrer nofollow"]
 
 
@@ -127,7 +127,7 @@ def test_the_page_loads_nothing(stream: MakeStream, story: MakeRun) -> None:
 def test_failures_beyond_the_limit_get_one_line(
     stream: MakeStream, story: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("numaproof.reports.html.ROOM", 30_000)
+    monkeypatch.setattr("numaproof.reports.failure_cards.ROOM", 30_000)
     found = page(stream(*(story(case=f"case-{number}") for number in range(20))))
     cards = sum(tag == "details" and "card" in (one.get("class") or "") for tag, one in found.tags)
     assert 0 < cards < 20

@@ -1,0 +1,186 @@
+"""The cards of a run's page: one for each cause, with its smallest failure in full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.inputs.plurals import plural
+from numaproof.reports.anchors import anchor
+from numaproof.reports.consequences import leading_causes
+from numaproof.reports.drawing_svg import draw_svg
+from numaproof.reports.groups import causes
+from numaproof.reports.markdown import issue
+from numaproof.reports.story import bad_steps, both_ends
+from numaproof.reports.untrusted_text import shorten
+from numaproof.reports.values import diff_lines, pretty, without_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from numaproof.protocol.events import ReportedCall
+    from numaproof.reports.groups import FailureGroup
+    from numaproof.reports.story import Failure
+    from numaproof.reports.summary import Summary
+
+
+ROOM = 6_000_000
+"""Approximate maximum size of all cards, in characters; further failures get only a line."""
+
+MAX_LINES = 5_000
+"""Maximum number of failures that get only a line."""
+
+_MAX_RELATED = 200
+"""Maximum number of causes that are examined for consequences."""
+
+_EXAMPLES = 2
+_VALUE, _DIFF, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 200, 60, 40
+_LINE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A call on the page: formatted JSON, and the lines of the diff.
+
+    `bad` indicates whether the call is part of the failure. `before` lists what the harness did
+    before the call.
+    """
+
+    number: int
+    operation: str
+    args: str
+    answer: str
+    problems: tuple[str, ...]
+    diff: tuple[tuple[str, str], ...]
+    bad: bool
+    before: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A cause, represented by its smallest failure.
+
+    `number` counts from 1. `before` is the number of a cause to fix first, because this one may
+    disappear with it, and `after` are the numbers of causes that may disappear with this one.
+    `also` describes its other signatures. `left_out` counts omitted steps.
+    """
+
+    number: int
+    group: FailureGroup
+    before: int | None
+    after: tuple[int, ...]
+    examples: tuple[Failure, ...]
+    also: str
+    steps: tuple[ShownStep, ...]
+    pictures: tuple[tuple[str, Markup], ...]
+    stderr: str
+    left_out: int
+    issue: str
+
+    @property
+    def id(self) -> str:
+        """The id of the card's element."""
+        return anchor("cause", next(iter(self.group.signatures)))
+
+    @property
+    def failure(self) -> Failure:
+        """The smallest failure."""
+        return self.group.first
+
+    @property
+    def others(self) -> tuple[Failure, ...]:
+        """The other failures with this cause."""
+        return self.group.others
+
+    @property
+    def case_count(self) -> int:
+        """The number of cases with this cause; each finding of a fuzz run counts as one."""
+        return len({one.name or one.title for one in self.group.failures})
+
+    @property
+    def machine_count(self) -> int:
+        """The number of machines with this cause."""
+        return len({one.machine for one in self.group.failures})
+
+    @property
+    def size(self) -> int:
+        """The approximate size of the card in characters."""
+        drawn = sum(len(picture) for _, picture in self.pictures)
+        steps = sum(
+            len(step.args) + len(step.answer) + sum(40 + len(line) for _, line in step.diff)
+            for step in self.steps
+        )
+        text = len(self.stderr) + len(self.issue) + len(self.failure.case_text)
+        return 4_000 + drawn + steps + text + _LINE * len(self.others)
+
+
+def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
+    """Returns a card for each cause, and the failures for which there was no room."""
+    groups = causes(summary)
+    leading = leading_causes(groups[:_MAX_RELATED])
+    cards: list[Card] = []
+    room = ROOM
+    for number, group in enumerate(groups):
+        card = _card(summary, number, group, leading)
+        room -= card.size
+        if room < 0:
+            break
+        cards.append(card)
+    remaining = [one for group in groups[len(cards) :] for one in group.failures]
+    return tuple(cards), tuple(remaining[:MAX_LINES])
+
+
+def _card(summary: Summary, place: int, group: FailureGroup, leading: Sequence[int | None]) -> Card:
+    failure = group.first
+    numbered = list(enumerate(failure.steps, 1))
+    bad = {one.number for one in bad_steps(failure)}
+    # Long sequences fail at the end.
+    kept = numbered[-_STEPS:]
+    pictures: tuple[tuple[str, Markup], ...] = ()
+    if failure.machine_info is not None:
+        pictures = tuple(
+            (one.title, draw_svg(failure.machine_info, one.owners, one.shared))
+            for one in failure.pictures
+        )
+    leader = leading[place] if place < len(leading) else None
+    return Card(
+        number=place + 1,
+        group=group,
+        before=None if leader is None else leader + 1,
+        after=tuple(other + 1 for other, first in enumerate(leading) if first == place),
+        examples=group.examples(_EXAMPLES),
+        also=group.also(),
+        steps=tuple(_shown_step(number, step, bad=number in bad) for number, step in kept),
+        pictures=pictures,
+        stderr=both_ends(failure.stderr, _LOG),
+        left_out=len(numbered) - len(kept),
+        issue=issue(summary, failure),
+    )
+
+
+def _shown_step(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
+    return ShownStep(
+        number,
+        step.operation,
+        _format_value(without_machine(step.args)),
+        "no answer" if step.answer is None else _format_value(step.answer),
+        step.problems,
+        _diff(step) if bad and step.expected is not None else (),
+        bad,
+        tuple(shorten(deed, _VALUE) for deed in step.before),
+    )
+
+
+def _format_value(value: Any) -> str:
+    return shorten(pretty(value), _VALUE)
+
+
+def _diff(step: ReportedCall) -> tuple[tuple[str, str], ...]:
+    """Returns the changed lines with some context; an ellipsis marks omitted lines."""
+    lines = diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH)
+    if len(lines) > _DIFF:
+        left = f"{plural(len(lines) - _DIFF, 'more line')} in events.jsonl"
+        lines = (*lines[:_DIFF], ("…", left))
+    return tuple((mark, shorten(line, 2_000)) for mark, line in lines)

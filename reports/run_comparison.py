@@ -1,0 +1,270 @@
+"""Compares two runs: what newly fails, what is fixed, what fails for another cause, what is slower.
+
+Case runs are compared by case and machine. What fuzzing found is compared by its signature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.inputs.plurals import plural
+from numaproof.protocol.events import GOOD
+from numaproof.reports import wording
+from numaproof.reports.markdown import code, escape
+from numaproof.reports.story import failure_of
+from numaproof.reports.untrusted_text import one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numaproof.protocol.events import Outcome
+    from numaproof.reports.json_output import ChangedRun, ComparedRun, RunComparison
+    from numaproof.reports.summary import Summary
+
+_SLOWER_TIMES, _SLOWER_SECONDS = 2.0, 1.0
+"""A case run is slower if it takes this many times as long, and this many seconds longer."""
+
+_INCOMPLETE = 3
+_LISTED = 20
+_MESSAGE = 300
+
+_TITLES = {
+    "newly_failing": "Newly failing",
+    "changed_cause": "Failing for another cause",
+    "no_longer_failing": "Fixed",
+    "slower": "Slower",
+    "missing": "Not in the later run",
+}
+
+
+class RunsDifferError(Exception):
+    """Two runs cannot be compared because they are of different kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A case run or a finding, reduced to what is compared."""
+
+    case: str
+    title: str
+    machine: str
+    outcome: Outcome
+    signature: str
+    message: str
+    reproduce: str
+    seconds: float
+
+    @property
+    def is_good(self) -> bool:
+        return self.outcome in GOOD
+
+
+def compare(before: Summary, after: Summary) -> RunComparison:
+    """Compares an earlier and a later run.
+
+    Raises:
+        RunsDifferError: only one of the runs was made by fuzzing.
+    """
+    if before.kind != after.kind:
+        raise RunsDifferError(
+            f"the runs are of different kinds, {before.kind} and {after.kind}; compare two runs of"
+            " the same command"
+        )
+    old, new = _entries(before), _entries(after)
+    changes: dict[str, list[ChangedRun]] = {name: [] for name in _TITLES}
+    still = {True: 0, False: 0}
+    for key in dict.fromkeys((*new, *old)):
+        first, last = old.get(key), new.get(key)
+        kind = _kind(first, last, found_again=not after.fuzz or bool(after.gaps))
+        if kind:
+            changes[kind].append(_change(first, last))
+        elif last:
+            still[last.is_good] += 1
+        if first and last and _is_slower(first, last):
+            changes["slower"].append(_change(first, last))
+    code = 1 if changes["newly_failing"] else _INCOMPLETE if after.gaps else 0
+    return {
+        "before": _run_facts(before),
+        "after": _run_facts(after),
+        "exit_code": code,
+        "newly_failing": changes["newly_failing"],
+        "changed_cause": changes["changed_cause"],
+        "no_longer_failing": changes["no_longer_failing"],
+        "slower": changes["slower"],
+        "missing": changes["missing"],
+        "still_failing": still[False],
+        "still_good": still[True],
+    }
+
+
+def _kind(first: _Entry | None, last: _Entry | None, *, found_again: bool) -> str:
+    """Returns how an entry changed; empty if its outcome is as good or bad as before.
+
+    `found_again` tells whether an entry that is missing from the later run says nothing about it.
+    """
+    if last is None:
+        return "missing" if found_again else "no_longer_failing"
+    if last.is_good:
+        return "no_longer_failing" if first and not first.is_good else ""
+    if first is None or first.is_good:
+        return "newly_failing"
+    return "changed_cause" if first.signature != last.signature else ""
+
+
+def _is_slower(first: _Entry, last: _Entry) -> bool:
+    more = last.seconds - first.seconds
+    return more >= _SLOWER_SECONDS and last.seconds >= _SLOWER_TIMES * first.seconds
+
+
+def _entries(summary: Summary) -> Mapping[tuple[str, str], _Entry]:
+    found: dict[tuple[str, str], _Entry] = {}
+    for run in summary.runs:
+        cause = "" if run.outcome in GOOD else failure_of(summary, run).cause
+        found[run.case, run.machine] = _Entry(
+            run.case,
+            run.title,
+            run.machine,
+            run.outcome,
+            run.signature,
+            cause,
+            run.reproduce,
+            run.seconds,
+        )
+    for one in summary.divergences:
+        failure = failure_of(summary, one)
+        found["", one.signature or one.title] = _Entry(
+            "",
+            one.title,
+            failure.machine,
+            one.outcome,
+            one.signature,
+            failure.cause,
+            one.reproduce,
+            0.0,
+        )
+    return found
+
+
+def _change(first: _Entry | None, last: _Entry | None) -> ChangedRun:
+    shown = last or first
+    assert shown is not None
+    failing = first if first and shown.is_good else shown
+    return {
+        "case": shown.case,
+        "title": shown.title,
+        "machine": shown.machine,
+        "before": first.outcome if first else None,
+        "after": last.outcome if last else None,
+        "signature_before": first.signature if first else "",
+        "signature": failing.signature,
+        "message": failing.message,
+        "reproduce": shown.reproduce,
+        "seconds_before": first.seconds if first else 0.0,
+        "seconds_after": last.seconds if last else 0.0,
+    }
+
+
+def _run_facts(summary: Summary) -> ComparedRun:
+    start = summary.start
+    origin = start.origin if start else None
+    return {
+        "implementation": summary.plain()["implementation"],
+        "kubernetes": start.kubernetes if start else "",
+        "level": start.level if start else "",
+        "verdict": summary.verdict,
+        "date": origin.date if origin else "",
+        "commit": origin.commit if origin else "",
+        "gaps": list(summary.gaps),
+    }
+
+
+def comparison_text(comparison: RunComparison) -> str:
+    """Formats a comparison as text."""
+    return "\n".join(_text(comparison)) + "\n"
+
+
+def _text(comparison: RunComparison) -> Iterator[str]:
+    for name, run in (("Before", comparison["before"]), ("After", comparison["after"])):
+        yield f"{name + ':':8}{_description(run)}"
+        yield from (f"        Incomplete: {one_line(gap, _MESSAGE)}" for gap in run["gaps"])
+    for title, changes in _sections(comparison):
+        yield ""
+        yield f"{title}: {len(changes):,}"
+        for one in changes[:_LISTED]:
+            yield f"  {one_line(_subject(one), 200)}: {_outcomes(one)}"
+            if one["message"]:
+                yield f"    {one_line(one['message'], _MESSAGE)}"
+            if one["after"] not in (*GOOD, None) and one["reproduce"]:
+                # Not shortened, so that it can be copied.
+                yield f"    {visible(one['reproduce'])}"
+        if len(changes) > _LISTED:
+            yield f"  and {len(changes) - _LISTED:,} more; --json lists all"
+    yield ""
+    yield _last_line(comparison)
+
+
+def _sections(comparison: RunComparison) -> Iterator[tuple[str, Sequence[ChangedRun]]]:
+    lists: dict[str, Sequence[ChangedRun]] = {
+        "newly_failing": comparison["newly_failing"],
+        "changed_cause": comparison["changed_cause"],
+        "no_longer_failing": comparison["no_longer_failing"],
+        "slower": comparison["slower"],
+        "missing": comparison["missing"],
+    }
+    yield from ((title, lists[name]) for name, title in _TITLES.items() if lists[name])
+
+
+def _description(run: ComparedRun) -> str:
+    who = run["implementation"]
+    name = f"{who['name']} {who['version']}" if who else "a program that did not answer hello"
+    origin = [run["date"], f"commit {run['commit']}" if run["commit"] else ""]
+    parts = [f"{name}, Kubernetes {run['kubernetes']}, level {run['level']}", *origin]
+    return one_line(f"{', '.join(filter(None, parts))}: {run['verdict']}", _MESSAGE)
+
+
+def _subject(change: ChangedRun) -> str:
+    return f"{change['case']} on {change['machine']}" if change["case"] else change["title"]
+
+
+def _outcomes(change: ChangedRun) -> str:
+    before, after = (
+        f"{wording.SYMBOLS[one]} {one}" if one else "not in the run"
+        for one in (change["before"], change["after"])
+    )
+    seconds = change["seconds_before"], change["seconds_after"]
+    took = ", {:.1f} s → {:.1f} s".format(*seconds) if _took_longer(*seconds) else ""
+    return f"{before} → {after}{took}"
+
+
+def _took_longer(before: float, after: float) -> bool:
+    return bool(before) and after - before >= _SLOWER_SECONDS
+
+
+def _last_line(comparison: RunComparison) -> str:
+    new = len(comparison["newly_failing"])
+    head = f"{plural(new, 'case run')} newly failing" if new else "Nothing newly fails"
+    still = comparison["still_failing"], comparison["still_good"]
+    return "{}; {:,} still failing, {:,} still good.".format(head, *still)
+
+
+def comparison_markdown(comparison: RunComparison) -> str:
+    """Formats a comparison as Markdown for a pull request."""
+    return "\n".join(_markdown(comparison)) + "\n"
+
+
+def _markdown(comparison: RunComparison) -> Iterator[str]:
+    sign = "❌" if comparison["newly_failing"] else "⚠" if comparison["exit_code"] else "✅"
+    yield f"# {sign} {_last_line(comparison)}"
+    yield ""
+    yield f"- Before: {escape(_description(comparison['before']), _MESSAGE)}"
+    yield f"- After: {escape(_description(comparison['after']), _MESSAGE)}"
+    for title, changes in _sections(comparison):
+        yield f"\n## {title} ({len(changes):,})\n"
+        for one in changes[:_LISTED]:
+            message = f": {escape(one['message'], _MESSAGE)}" if one["message"] else ""
+            where = f" on {code(one['machine'])}" if one["case"] else ""
+            subject = f"{code(one['case'] or one['title'])}{where}"
+            yield f"- {subject} ({escape(_outcomes(one))}){message}"
+        if len(changes) > _LISTED:
+            yield f"- … and {len(changes) - _LISTED:,} more"

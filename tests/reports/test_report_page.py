@@ -1,0 +1,135 @@
+"""A run's page in a browser: the first screen, links, search, copying, keyboard and printing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from builders.boards import Visit
+from numaproof.reports.anchors import anchor
+from numaproof.reports.html import html
+from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from conftest import MakeRun, MakeStream
+
+pytestmark = pytest.mark.commands
+
+LOST = "invariant no-cpu-lost"
+
+
+@pytest.fixture
+def report(
+    browser: Browser, tmp_path: Path, stream: MakeStream, story: MakeRun, run: MakeRun
+) -> Iterator[Visit]:
+    """A visit to the page of a run with forty failures of two causes, and a passed case."""
+    failures = [
+        story("CPUs 2-3 are lost", case=f"lost-{number}", signature=LOST) for number in range(39)
+    ]
+    fields = {"machine": "server", "signature": "memory differs", "requirements": ("NONE-1",)}
+    other = story("memory differs", case="memory", **fields)
+    events = stream(*failures, other, run(case="quiet", title="Quiet pods are admitted"))
+    (tmp_path / "report.html").write_text(html(summarize(events)), "utf-8")
+    visit = Visit(browser, tmp_path, viewport={"width": 1280, "height": 800})
+    visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield visit
+    assert visit.complaints == []
+    visit.context.close()
+
+
+def test_the_first_screen_shows_the_cause_and_its_command(report: Visit) -> None:
+    page = report.open("report.html")
+    first = page.locator(".first")
+    box = first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 800
+    for text in ("CPUs 2-3 are lost", "CPUs are exclusive.", "numaproof check --select"):
+        assert text in first.inner_text()
+
+
+def test_a_link_opens_the_folded_failure(report: Visit) -> None:
+    failure = anchor("failure", "lost-20", "desktop")
+    page = report.open(f"report.html?text=nothing+like+it#{failure}")
+    target = page.locator(f'[id="{failure}"]')
+    assert target.is_visible()
+    target.locator("a").click()
+    assert page.evaluate("navigator.clipboard.readText()").endswith(f"report.html#{failure}")
+
+
+def test_a_case_is_found_by_its_title(report: Visit) -> None:
+    page = report.open("report.html")
+    page.keyboard.press("/")
+    page.keyboard.type("quiet pods")
+    assert page.locator(f'[id="{anchor("case", "quiet")}"]').is_visible()
+    assert page.locator(".card:visible").count() == 0
+    assert page.url.endswith("?text=quiet+pods")
+    page.reload()
+    assert page.locator("#shown").inner_text() == "0 failures, 1 cases"
+    page.fill("[name=text]", "no such words")
+    assert page.locator("#shown").inner_text() == "Nothing found."
+    page.click("[type=reset]")
+    page.wait_for_url(lambda address: "?" not in address)
+    assert page.locator(".card:visible").count() == 2
+
+
+def test_a_cell_of_the_matrix_filters_by_area_and_machine(report: Visit) -> None:
+    page = report.open("report.html")
+    page.locator(".matrix tbody tr", has_text="server").locator("td a").click()
+    assert page.url.endswith("?area=none+policy&machine=server")
+    assert page.locator("#shown").inner_text() == "1 failures, 1 cases"
+
+
+def test_commands_and_issues_are_copied(report: Visit) -> None:
+    page = report.open("report.html")
+    page.locator(".first .copy").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "numaproof check --select static.exclusive --machine desktop"
+    page.locator(".card").first.get_by_text("Copy Markdown for an issue").click()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("**CPUs 2-3 are lost**")
+
+
+def test_the_focus_is_visible_below_the_sticky_search(report: Visit) -> None:
+    page = report.open("report.html")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    covered = """() => {
+      const bar = document.getElementById("filter").getBoundingClientRect();
+      const at = document.activeElement.getBoundingClientRect();
+      const inside = document.activeElement.closest("#filter");
+      return !inside && at.height > 0 && at.top < bar.bottom && at.bottom > bar.top;
+    }"""
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.locator("#run button").focus()
+    for key in ("Shift+Tab",) * 60:
+        page.keyboard.press(key)
+        assert not page.evaluate(covered)
+
+
+def test_failures_are_readable_without_javascript(browser: Browser, report: Visit) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.address("report.html"))
+    page.locator(".card > summary").nth(1).click()
+    assert page.locator(".card .message").nth(1).is_visible()
+    assert page.locator("#filter").is_hidden()
+    context.close()
+
+
+def test_print_expands_the_cards(report: Visit) -> None:
+    page = report.open("report.html")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".card:not([open])").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".card[open]").count() == 1
+
+
+def test_nothing_is_cut_off_on_a_narrow_screen(report: Visit) -> None:
+    page = report.open("report.html")
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
