@@ -76,12 +76,7 @@ def complete(file: str, form: str, machine: MachineInfo, fields: frozenset[str])
             are negative.
     """
     nodes = machine.topology or ()
-    cpus = [
-        cpu
-        for node in nodes
-        for core in node.cores or ()
-        for cpu in core.thread_ids or ()
-    ]
+    cpus = [cpu for node in nodes for core in node.cores or () for cpu in core.thread_ids or ()]
     if not cpus:
         raise DescriptionError(f"{form} without CPUs")
     if min(cpus) < 0 or len(set(cpus)) != len(cpus):
@@ -94,7 +89,7 @@ def complete(file: str, form: str, machine: MachineInfo, fields: frozenset[str])
 def _require_whole(form: str, machine: MachineInfo, cpus: int) -> None:
     """Raises an error if a machine lost nodes or CPUs, or has negative sizes."""
     nodes = machine.topology or ()
-    pools = [pool for owner in (machine, *nodes) for pool in owner.hugepages or ()]
+    pools = [*(machine.hugepages or ()), *(pool for node in nodes for pool in node.hugepages or ())]
     sizes = [machine.memory_capacity, *(node.memory for node in nodes)]
     sizes += [size for pool in pools for size in (pool.page_size, pool.num_pages)]
     if (least := min(sizes)) < 0:
