@@ -16,6 +16,7 @@ from numaproof.formats.configurations.configuration import (
     Configuration,
     Flag,
     read_flags,
+    refuse_word,
     with_place,
 )
 from numaproof.formats.configurations.inner_files import inner_lines
@@ -177,8 +178,7 @@ class _Text:
             text = f"left out {word}: the variable is not set in the file"
             self._notes.append(with_place(place, (), text))
         else:
-            fix = "remove it, or write flags as --NAME=VALUE"
-            raise place.error((), f"unknown command {word}: a kubelet takes only flags", fix)
+            refuse_word(word, place)
 
     def _kind(self) -> tuple[str, _Words]:
         if "\0" in self._content:

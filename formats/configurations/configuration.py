@@ -366,15 +366,38 @@ def listed_flags(document: Document) -> Iterator[Flag]:
     Raises:
         DocumentError: the value is something else.
     """
+    words = [(word if word.startswith("-") else f"--{word}", at) for word, at in _texts(document)]
+    yield from read_flags(words)
+
+
+def joined_flags(document: Document) -> Iterator[Flag]:
+    """Yields the flags in a text or a list of texts that a product joins into a command line.
+
+    Raises:
+        DocumentError: the value is something else, or has words that aren't flags.
+    """
+    yield from read_flags(
+        [(word, at) for text, at in _texts(document) for word in text.split()], refuse_word
+    )
+
+
+def refuse_word(word: str, place: Document) -> None:
+    """Refuses a word that belongs to no flag.
+
+    Raises:
+        DocumentError: always.
+    """
+    fix = "remove it, or write flags as --NAME=VALUE"
+    raise place.error((), f"unknown command {word}: a kubelet takes only flags", fix)
+
+
+def _texts(document: Document) -> Iterator[tuple[str, Document]]:
     several = [()] if isinstance(document.data, str) else [(n,) for n in _indices(document)]
-    words = []
     for path in several:
         part = document.below(path)
         if not isinstance(part.data, str):
             raise document.error(path, "must be a flag", "write it as name=value, in quotes")
-        word = part.data if part.data.startswith("-") else f"--{part.data}"
-        words.append((word, part))
-    yield from read_flags(words)
+        yield part.data, part
 
 
 def _indices(document: Document) -> Iterable[int]:
