@@ -87,6 +87,16 @@ REFUSED = {
     "%PDF-1.7\n": "a PDF",
     "\x7fELF": "a program",
     "two sockets with\n16 cores each\n": "in none of the formats that describe a machine",
+    "": "is empty",
+    "\n \n": "is empty",
+    "kind: Pod\n": "an object of kind Pod (name it as a file of pods)",
+    "kind: Pod\n---\nkind: Service\n": "an object of kind Pod",
+    '{"items": [{"kind": "Pod"}], "kind": "PodList"}': "an object of kind PodList",
+    "kind: List\nitems: [{kind: Pod}]\n": "a list of objects of kind Pod (name it as a file of",
+    "kind: KubeletConfiguration\n": "kind KubeletConfiguration (name it with --config)",
+    "cpuManagerPolicy: static\n": "a kubelet's configuration",
+    '{"num_cores": 4, "machine_id": "x"}': "a MachineInfo without topology",
+    '{"policyName": "static", "defaultCpuSet": "0-3"}': "a kubelet's state file",
     # lost lines and contradictions
     LSCPU.replace("node(s): 1", "node(s): 2"): "counts 2 NUMA nodes but has 1 line",
     LSCPU.replace("CPU(s): 8", "CPU(s): 9"): "counts 9 CPUs but lists 8",
@@ -173,7 +183,7 @@ def test_binary_files_are_refused(magic: bytes) -> None:
         read(magic + bytes(20), "file")
 
 
-@pytest.mark.parametrize("text", ["", "name: mine\ntopology: {}\n", "kind: Pod\n", "{", "[1]"])
+@pytest.mark.parametrize("text", ["name: mine\ntopology: {}\n", "{", "[1]"])
 def test_other_texts_are_left_to_other_readers(text: str) -> None:
     assert read(text.encode(), "file") is None
 
