@@ -57,7 +57,7 @@ def inner_documents(
             return lines[min(line, len(lines)) - 1]
 
         line = outer(error.line) if error.line else first
-        message = _FIRST.sub(lambda found: str(outer(int(found[0]))), error.message)
+        message = _FIRST.sub(lambda match: str(outer(int(match[0]))), error.message)
         raise DocumentError(file, line, error.field, message, error.fix) from None
     return [one.at_lines(lines) for one in found]
 
