@@ -302,8 +302,10 @@ def _require(
         if node is None:
             raise click.MissingParameter(ctx=ctx, param=param)
         part = next(part for part, parameter in parameters.items() if parameter == name)
-        what = _NAMES.get(part, part)
-        raise click.UsageError(f"{node.file} has no {what}; add {param.get_error_hint(ctx)}")
+        message = f"{node.file} has no {_NAMES.get(part, part)}"
+        if part == "config":
+            message = node.without_configuration
+        raise click.UsageError(f"{message}; add {param.get_error_hint(ctx)}")
 
 
 def _parameter(ctx: click.Context, name: str) -> click.Parameter:

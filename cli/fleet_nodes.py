@@ -119,7 +119,7 @@ class _Reader:
         kubernetes = options.kubernetes or node_release(node) or options.newest
         configs = options.configs or tuple(map(user_file, node.configuration))
         if not configs:
-            raise click.UsageError(f"{file.path} has no configuration; add '--config'")
+            raise click.UsageError(f"{node.without_configuration}; add '--config'")
         settings = user_files.find_configuration(configs, (kubernetes,))
         unknown = documents.ignored_field_warnings(settings.unknown)
         documents.refuse(

@@ -38,10 +38,25 @@ def _damages(snapshot: Snapshot) -> Iterator[str]:
         base = f"{NODE}/node{node}"
         yield from _absent(snapshot, f"{base}/cpulist", f"{base}/cpu", cpus, may_be_empty=True)
         meminfo, distances = (snapshot.text(f"{base}/{name}") for name in ("meminfo", "distance"))
-        if meminfo is not None and mem_total(meminfo) is None:
+        if meminfo is None:
+            yield f"{base}/meminfo is missing"
+        elif mem_total(meminfo) is None:
             yield f"{base}/meminfo has no MemTotal"
         if distances is not None and not re.fullmatch("[0-9]+(?: [0-9]+)*", distances):
             yield f"{base}/distance: expected numbers, got {distances[:60]!r}"
+    yield from _incomplete_cpus(snapshot)
+
+
+def _incomplete_cpus(snapshot: Snapshot) -> Iterator[str]:
+    """Yields what online CPUs lack although others have it."""
+    online = set(snapshot.cpu_set(f"{CPU}/online") or ())
+    in_nodes = {cpu for cpus in snapshot.members.values() for cpu in cpus}
+    topology = re.compile(rf"{CPU}/cpu([0-9]+)/topology/")
+    with_topology = {int(found[1]) for path in snapshot.files if (found := topology.match(path))}
+    if in_nodes and (absent := online - in_nodes):
+        yield f"CPU {min(absent)} is online, but no folder of {NODE} has it"
+    if with_topology and (absent := online - with_topology):
+        yield f"CPU {min(absent)} is online, but {CPU}/cpu{min(absent)}/topology is missing"
 
 
 def _absent(

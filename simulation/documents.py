@@ -98,12 +98,32 @@ def _notes(
     for flag in read.flags:
         if flag.name in _FILES and not fields_alone:
             yield f"{where}: the kubelet also reads {flag.value}: name it also, before this file"
+    yield from _overridden(read, document, settings)
     yield from read.notes
     if read.adds_defaults:
         yield (
             f"{where}: {read.adds_defaults} may add settings that are not in this file; for the"
             f" effective configuration, use the output of `{EFFECTIVE}`"
         )
+
+
+def _overridden(
+    read: Configuration, document: Document, settings: KubeletConfiguration
+) -> Iterator[str]:
+    """Yields a note for each field of the managers that a flag overrides with another value."""
+    for name, before in document.data.items():
+        flag = next((one for one in read.flags[::-1] if flag_fields.field(one.name) == name), None)
+        if name in configuration_fields.DECODED and flag and _is_lost(before, settings.get(name)):
+            places = (one.locate() for one in (flag.place, document.below((name,))))
+            place, other = (f"{file}:{line}" for file, line in places)
+            yield f"{place}: {flag} overrides {name} {shorten(compact(before))} of {other}"
+
+
+def _is_lost(before: Any, after: Any) -> bool:
+    """Whether a value, or an entry of a map, is not in the value that replaces it."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return any(_is_lost(value, after.get(name)) for name, value in before.items())
+    return compact(before) != compact(after)
 
 
 _FILES = ("config", "config-dir")

@@ -206,7 +206,7 @@ def _read_all(documents: Sequence[Document], text: str) -> Iterator[Configuratio
     """
     found: list[Configuration] = []
     refusals: list[DocumentError] = []
-    for document in documents:
+    for document in clusters.merge_kops_clusters(documents):
         try:
             found += _read_document(document, text)
         except NoConfigurationError as error:

@@ -6,12 +6,14 @@ node configuration".)
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from numaproof.formats.configurations import command_lines
 from numaproof.formats.configurations.configuration import (
     Configuration,
     Format,
+    NoConfigurationError,
     find_path,
     items_at,
     mapping_below,
@@ -23,10 +25,17 @@ from numaproof.formats.configurations.configuration import (
     stack,
     text_of,
 )
-from numaproof.inputs.documents import Document, MergedDocument, dotted_path, parts, value_at
+from numaproof.inputs.documents import (
+    Document,
+    MergedDocument,
+    apply_patch,
+    dotted_path,
+    parts,
+    value_at,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _SHOOT = "a Gardener Shoot"
 _FOR_ALL = ("spec", "kubernetes", "kubelet")
@@ -101,6 +110,7 @@ def _as_text(document: Document) -> Document:
 
 
 _KOPS_CLUSTER = "a kOps Cluster"
+_KOPS_GROUPS = ("kops.k8s.io", "kops")
 _KUBELET = ("spec", "kubelet")
 
 
@@ -134,6 +144,52 @@ def _read_kops(document: Document, _: str) -> Iterator[Configuration]:
     )
     left = found.keys() - known.keys()
     yield result.note((), f"left out {', '.join(sorted(left))}") if left else result
+
+
+_OF_CONTROL_PLANE = (("spec", "controlPlaneKubelet"), ("spec", "masterKubelet"))
+
+
+def merge_kops_clusters(documents: Sequence[Document]) -> Iterator[Document]:
+    """Yields documents with each kOps Cluster merged into its InstanceGroups, as kOps does.
+
+    A group's own settings override those of the cluster. Control planes have settings of their own.
+    """
+    clusters = {name_of(one): one for one in documents if _is_kops(one, "Cluster")}
+    groups = {
+        id(one): value_at(one.data, ("metadata", "labels", "kops.k8s.io/cluster"))
+        or (next(iter(clusters)) if len(clusters) == 1 else None)
+        for one in documents
+        if _is_kops(one, "InstanceGroup")
+    }
+    for document in documents:
+        name = groups.get(id(document))
+        if name in clusters:
+            yield _with_cluster(document, clusters[name])
+        elif not (_is_kops(document, "Cluster") and name_of(document) in groups.values()):
+            yield document
+
+
+def _is_kops(document: Document, kind: str) -> bool:
+    content = document.data
+    group = str(value_at(content, ("apiVersion",))).partition("/")[0]
+    return group in _KOPS_GROUPS and content.get("kind") == kind
+
+
+def _with_cluster(group: Document, cluster: Document) -> Document:
+    """Returns an InstanceGroup with the settings of its cluster below its own.
+
+    Raises:
+        DocumentError: the cluster's settings are misspelt.
+    """
+    role = value_at(group.data, ("spec", "role"))
+    paths = _OF_CONTROL_PLANE if role in ("Master", "ControlPlane") else (_KUBELET,)
+    with suppress(NoConfigurationError):
+        base = mapping_below(cluster, find_path(cluster, _KOPS_CLUSTER, *paths))
+        merged = apply_patch(base, mapping_below(group, _KUBELET))
+        spec = mapping_below(group, ("spec",))
+        whole = MergedDocument(spec, {**parts(spec), "kubelet": merged})
+        return MergedDocument(group, {**parts(group), "spec": whole})
+    return group
 
 
 _K0S = "a k0s configuration"
@@ -199,8 +255,10 @@ def _read_k0s(document: Document, _: str) -> Iterator[Configuration]:
 
 FORMATS = (
     Format(_SHOOT, _read_shoot, (_FOR_ALL,), "core.gardener.cloud", ("Shoot",)),
-    Format("a kOps cluster", _read_kops, (_KUBELET,), "kops.k8s.io", ("Cluster", "InstanceGroup")),
-    Format("a kOps cluster", _read_kops, (_KUBELET,), "kops", ("Cluster", "InstanceGroup")),
+    *(
+        Format("a kOps cluster", _read_kops, (_KUBELET,), group, ("Cluster", "InstanceGroup"))
+        for group in _KOPS_GROUPS
+    ),
     Format(_K0S, _read_k0s, (_PROFILES,), "k0s.k0sproject.io", ("ClusterConfig",)),
     Format(_K0S, _read_k0sctl, (_IN_K0SCTL,), "k0sctl.k0sproject.io", ("Cluster",)),
 )

@@ -16,6 +16,7 @@ from numaproof.formats.configurations.configuration import (
     Configuration,
     Flag,
     read_flags,
+    refuse_word,
     with_place,
 )
 from numaproof.formats.configurations.inner_files import inner_lines
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"\s*(export\s+)?([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _SECTION = re.compile(r"\s*\[(Unit|Service|Install)\]\s*$")
 _ENTRY = re.compile(r"\s*(Environment|EnvironmentFile|ExecStart)\s*=(.*)", re.DOTALL)
 _OF_UNIT = re.compile(r"\s*(?:ExecStart|EnvironmentFile)\s*=")
@@ -177,8 +178,7 @@ class _Text:
             text = f"left out {word}: the variable is not set in the file"
             self._notes.append(with_place(place, (), text))
         else:
-            fix = "remove it, or write flags as --NAME=VALUE"
-            raise place.error((), f"unknown command {word}: a kubelet takes only flags", fix)
+            refuse_word(word, place)
 
     def _kind(self) -> tuple[str, _Words]:
         if "\0" in self._content:
@@ -195,13 +195,7 @@ class _Text:
                 self._file, self._at(lost.number).line(), "", message, "write [Service] above it"
             )
         if any(_ASSIGNMENT.match(line.text) for line in logical):
-            return "an environment file", [
-                word
-                for line in logical
-                if (assignment := _ASSIGNMENT.match(line.text))
-                for value in self._split(assignment[2], line)
-                for word in _with_flags(self._split(value[0], line))
-            ]
+            return "an environment file", [*self._of_environment(logical)]
         return "a command line", [
             word
             for line in logical
@@ -213,8 +207,37 @@ class _Text:
         """Yields words, with the flags of variables that are set for a command, such as k3s's."""
         for word, place in words:
             assignment = _ASSIGNMENT.fullmatch(word)
-            inner = _with_flags(self._split(assignment[2], line)) if assignment else []
+            inner = _with_flags(self._split(assignment[4], line)) if assignment else []
             yield from inner or [(word, place)]
+
+    def _of_environment(self, logical: Sequence[_Line]) -> Iterator[tuple[str, Document]]:
+        """Yields the words of the variables with flags; the last assignment of each counts.
+
+        Only a shell reads `export` and `+=`, replaces variables, and ends a line at a comment.
+        """
+        found = [(line, match) for line in logical if (match := _ASSIGNMENT.match(line.text))]
+        is_shell = any(match[1] or match[3] for _, match in found)
+        variables: dict[str, _Words] = {}
+        for line, (_, name, is_appended, text) in ((line, match.groups()) for line, match in found):
+            words: _Words = [*variables.get(name, ())] if is_appended else []
+            for word, place in self._value(text, line):
+                if is_shell and word.startswith("#"):
+                    break
+                variable = _VARIABLE.fullmatch(word)
+                earlier = variables.get(variable[1] or variable[2]) if variable else None
+                if earlier is not None and not is_shell:
+                    self._note(line, f"left out {word}: systemd does not replace it in this file")
+                words += [(word, place)] if earlier is None else earlier if is_shell else []
+            variables[name] = words
+        for words in variables.values():
+            yield from _with_flags(words)
+
+    def _value(self, text: str, line: _Line) -> _Words:
+        """Returns the words of a variable's value, which is the whole line if it isn't quoted."""
+        words = self._split(text, line)
+        if not text.startswith(('"', "'")):
+            return words
+        return [inner for word, _ in words for inner in self._split(word, line)]
 
     def _of_unit(self, logical: Sequence[_Line]) -> _Words:
         """Returns the words of the last command, with the variables that the unit sets."""

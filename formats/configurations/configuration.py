@@ -246,7 +246,8 @@ def cluster_api_flags(
 def nothing(document: Document, product: str, *paths: PathTuple) -> DocumentError:
     """Returns the error for a document without any of the settings that its format can have.
 
-    If there is a name that resembles one of the paths' steps, the error suggests that step.
+    If there is a name that resembles one of the paths' steps, the error suggests that step. If a
+    setting of the managers is elsewhere, the error is about it.
     """
     for path in paths:
         parent: PathTuple = ()
@@ -258,9 +259,30 @@ def nothing(document: Document, product: str, *paths: PathTuple) -> DocumentErro
                     return document.error((*parent, name), "unknown field", fix)
             parent = (*parent, step)
     places = " or ".join(map(dotted_path, paths))
+    misplaced = next(_settings(document.data), None)
+    if misplaced is not None:
+        message = f"{product} with a setting of the kubelet in the wrong place"
+        return document.error(misplaced, message, f"move it to {places}")
     message = f"{product} without a kubelet configuration"
     fix = f"expected {places}; or use the output of `{EFFECTIVE}`"
     return no_configuration(document, (), message, fix)
+
+
+_OF_MANAGERS = re.compile("[mM]anager|^reserved")
+"""Fields and flags that only kubelets have; feature gates and other fields are not among them."""
+
+
+def _settings(value: Any) -> Iterator[PathTuple]:
+    """Yields the paths of the managers' settings in a value."""
+    entries: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        entries = value.items()
+    elif isinstance(value, list):
+        entries = enumerate(value)
+    for name, inner in entries:
+        if _OF_MANAGERS.search(str(name)) and (name in DECODED or field(str(name))):
+            yield (name,)
+        yield from ((name, *path) for path in _settings(inner))
 
 
 def misspelt(document: Document, paths: Iterable[PathTuple]) -> Iterator[DocumentError]:
@@ -366,15 +388,38 @@ def listed_flags(document: Document) -> Iterator[Flag]:
     Raises:
         DocumentError: the value is something else.
     """
+    words = [(word if word.startswith("-") else f"--{word}", at) for word, at in _texts(document)]
+    yield from read_flags(words)
+
+
+def joined_flags(document: Document) -> Iterator[Flag]:
+    """Yields the flags in a text or a list of texts that a product joins into a command line.
+
+    Raises:
+        DocumentError: the value is something else, or has words that aren't flags.
+    """
+    yield from read_flags(
+        [(word, at) for text, at in _texts(document) for word in text.split()], refuse_word
+    )
+
+
+def refuse_word(word: str, place: Document) -> None:
+    """Refuses a word that belongs to no flag.
+
+    Raises:
+        DocumentError: always.
+    """
+    fix = "remove it, or write flags as --NAME=VALUE"
+    raise place.error((), f"unknown command {word}: a kubelet takes only flags", fix)
+
+
+def _texts(document: Document) -> Iterator[tuple[str, Document]]:
     several = [()] if isinstance(document.data, str) else [(n,) for n in _indices(document)]
-    words = []
     for path in several:
         part = document.below(path)
         if not isinstance(part.data, str):
             raise document.error(path, "must be a flag", "write it as name=value, in quotes")
-        word = part.data if part.data.startswith("-") else f"--{part.data}"
-        words.append((word, part))
-    yield from read_flags(words)
+        yield part.data, part
 
 
 def _indices(document: Document) -> Iterable[int]:

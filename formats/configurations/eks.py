@@ -15,7 +15,7 @@ from numaproof.formats.configurations.configuration import (
     cluster_api_flags,
     find_path,
     items_at,
-    listed_flags,
+    joined_flags,
     mapped_flags,
     mapping_below,
     nothing,
@@ -40,7 +40,7 @@ def _read_node_config(document: Document, _: str) -> Iterator[Configuration]:
         _NODE_CONFIG,
         "spec.kubelet",
         mapping_below(document, _FIELDS),
-        tuple(listed_flags(document.below(_FLAGS))) if has_flags else (),
+        tuple(joined_flags(document.below(_FLAGS))) if has_flags else (),
         adds_defaults="EKS",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -13,6 +14,9 @@ from numaproof.inputs.streams import split_documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_FIRST = re.compile(r"(?<=first in line )[0-9]+$")
+"""The line of the first of two equal keys, at the end of a message."""
 
 
 def inner_lines(content: str, text: str, first: int) -> list[int]:
@@ -48,8 +52,13 @@ def inner_documents(
     try:
         found = [one for one in split_documents(content, file) if isinstance(one.data, dict)]
     except DocumentError as error:
-        line = lines[min(error.line, len(lines)) - 1] if error.line else first
-        raise DocumentError(file, line, error.field, error.message, error.fix) from None
+
+        def outer(line: int) -> int:
+            return lines[min(line, len(lines)) - 1]
+
+        line = outer(error.line) if error.line else first
+        message = _FIRST.sub(lambda match: str(outer(int(match[0]))), error.message)
+        raise DocumentError(file, line, error.field, message, error.fix) from None
     return [one.at_lines(lines) for one in found]
 
 

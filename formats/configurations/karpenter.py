@@ -22,8 +22,10 @@ from numaproof.inputs.documents import (
     MergedDocument,
     PathTuple,
     dotted_path,
+    parts,
     value_at,
 )
+from numaproof.inputs.names import is_slip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +57,11 @@ def karpenter_formats(
         layers = [*_user_data(document, reader)]
         if path is not None:
             source, fields = dotted_path(path), mapping_below(document, path)
-            layers.append(Configuration(product, source, fields))
+            unknown = tuple(_unknown(document, path, fields))
+            known = {one: part for one, part in parts(fields).items() if _has_field(document, one)}
+            layers.append(
+                Configuration(product, source, MergedDocument(fields, known), errors=unknown)
+            )
         if not layers:
             raise nothing(document, product, *_PATHS[:2])
         name = name_of(document)
@@ -64,6 +70,56 @@ def karpenter_formats(
     return tuple(
         Format(f"a Karpenter {kind}", read, _PATHS, group, (kind,)) for group, kind in _KINDS
     )
+
+
+_OF_AWS = (
+    "clusterDNS",
+    "cpuCFSQuota",
+    "evictionHard",
+    "evictionMaxPodGracePeriod",
+    "evictionSoft",
+    "evictionSoftGracePeriod",
+    "imageGCHighThresholdPercent",
+    "imageGCLowThresholdPercent",
+    "kubeReserved",
+    "maxPods",
+    "podsPerCore",
+    "systemReserved",
+)
+_SCHEMAS: dict[str, tuple[str, ...]] = {
+    "EC2NodeClass": _OF_AWS,
+    "NodePool": _OF_AWS,
+    "Provisioner": (*_OF_AWS, "containerRuntime"),
+    "AKSNodeClass": (
+        "allowedUnsafeSysctls",
+        "containerLogMaxFiles",
+        "containerLogMaxSize",
+        "cpuCFSQuota",
+        "cpuCFSQuotaPeriod",
+        "cpuManagerPolicy",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "podPidsLimit",
+        "topologyManagerPolicy",
+    ),
+}
+"""The fields of the kubelet that a kind has; those of the others aren't known here."""
+
+
+def _has_field(document: Document, name: str) -> bool:
+    kind = str(document.data.get("kind"))
+    return kind not in _SCHEMAS or name in _SCHEMAS[kind]
+
+
+def _unknown(document: Document, path: PathTuple, fields: Document) -> Iterator[DocumentError]:
+    """Yields an error for each field that the API server does not know in this kind."""
+    kind = str(document.data.get("kind"))
+    fix = "remove it" if kind == "AKSNodeClass" else "write it in the userData of the EC2NodeClass"
+    for name in fields.data:
+        if not _has_field(document, name):
+            slip = next((one for one in _SCHEMAS[kind] if is_slip(name, one)), "")
+            meant = f"did you mean {slip}?" if slip else fix
+            yield document.error((*path, name), f"unknown field of kind {kind}", meant)
 
 
 def _user_data(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from numaproof.formats.configurations.configuration import (
     Configuration,
     Format,
-    listed_flags,
+    joined_flags,
     mapping_below,
     scalar,
     text_of,
@@ -58,7 +58,7 @@ def _read(document: Document, _: str) -> Iterator[Configuration]:
     fields: Document = MergedDocument(document, named)
     for name in _FIELDS:
         fields = apply_patch(fields, mapping_below(document, (name,)))
-    flags = [flag for name in _FLAGS if name in found for flag in listed_flags(found[name])]
+    flags = [flag for name in _FLAGS if name in found for flag in joined_flags(found[name])]
     reserved = {f"{scope}Reserved": _reserved(document, scope) for scope in _SCOPES}
     fields = apply_patch(
         MergedDocument(document, {name: one for name, one in reserved.items() if one.data}), fields

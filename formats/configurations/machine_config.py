@@ -20,6 +20,7 @@ from numaproof.formats.configurations.configuration import (
     name_of,
     no_configuration,
     with_drop_in,
+    with_place,
 )
 from numaproof.formats.configurations.inner_files import (
     decode_base64,
@@ -43,10 +44,12 @@ _UNIT = re.compile(r"kubelet\.service(\.d/[^/]*\.conf)?$")
 _ENVIRONMENT = re.compile(
     r"/etc/(default|sysconfig)/kubelet$|/kubelet[^/]*\.env$|kubeadm-flags\.env$"
 )
+_CONFIGURATION = re.compile(rf"kind[\"']?: *[\"']?{plain.KIND}\b")
 _RANCHER = re.compile(r"/etc/rancher/(?:k3s|rke2)/config\.yaml(?:\.d/[^/]+\.ya?ml)?$")
 _KINDS = (_MAIN, _DROP_IN, _UNIT, _ENVIRONMENT, _RANCHER)
-_DROP_INS, _WITH_FLAGS, _OF_RANCHER = 1, 2, 4
-"""The kind of drop-ins, the first whose files contain flags, and the one with flags in YAML."""
+_ELSEWHERE, _FILE, _DROP_INS, _WITH_FLAGS, _OF_RANCHER = -1, 0, 1, 2, 4
+"""The kinds: a configuration at a place that only a flag names, one at its usual place, drop-ins,
+the first whose files contain flags, and the one with flags in YAML."""
 
 
 def _kind(path: str) -> int | None:
@@ -79,9 +82,15 @@ class _Image:
         layers = sorted((*self._files(), *self._units()), key=itemgetter(0, 1))
         if not layers:
             raise self._nothing()
+        left: tuple[str, ...] = ()
+        if any(kind == _FILE for kind, _, _ in layers):
+            left = tuple(path for kind, path, _ in layers if kind == _ELSEWHERE)
+            layers = [one for one in layers if one[0] != _ELSEWHERE]
         (kind, _, found), *upper = layers
         for one, _, layer in upper:
             found = with_drop_in(found, layer) if one == _DROP_INS else layer.on(found)
+        if left:
+            found = found.note((), f"left out {', '.join(left)}")
         name = name_of(self._document)
         adds = found.adds_defaults or (self.adds_defaults if kind else "")
         return found._replace(name=name, adds_defaults=adds)
@@ -92,7 +101,7 @@ class _Image:
     def _files(self) -> Iterator[_Layer]:
         for at, file in self._items(*self.files):
             path = str(value_at(file, ("path",)))
-            kind = _kind(path)
+            kind = _ELSEWHERE if self._has_configuration(at) else _kind(path)
             if kind is None:
                 continue
             content, place = self._content(at)
@@ -105,11 +114,30 @@ class _Image:
                 yield from self._fields(place, path, content, kind)
 
     def _fields(self, place: PathTuple, path: str, content: str, kind: int) -> Iterator[_Layer]:
-        for inner in inner_documents(self._document, place, content, self._text):
-            # kubeadm has a kubeconfig where OpenShift has the kubelet's configuration.
-            if value_at(inner.data, ("kind",)) != "Config":
-                for found in plain.read(inner):
-                    yield kind, path, found._replace(product=self._product, source=path)
+        documents = inner_documents(self._document, place, content, self._text)
+        # kubeadm has a kubeconfig where OpenShift has the kubelet's configuration, and its own
+        # configuration next to the kubelet's.
+        others = [one for one in documents if one.data.get("kind") == "Config"]
+        notes: tuple[str, ...] = ()
+        if kind == _ELSEWHERE:
+            others = [one for one in documents if one.data.get("kind") != plain.KIND]
+            notes = tuple(
+                with_place(one, (), f"left out an object of kind {one.data.get('kind')}")
+                for one in others
+            )
+        for inner in documents:
+            for found in plain.read(inner) if inner not in others else ():
+                yield kind, path, found._replace(product=self._product, source=path, notes=notes)
+
+    def _has_configuration(self, at: PathTuple) -> bool:
+        """Whether a file at a place of the user's choice contains a KubeletConfiguration."""
+        if _kind(str(value_at(self._document.data, (*at, "path")))) is not None:
+            return False
+        try:
+            text, _ = self._content(at)
+        except DocumentError:
+            return False
+        return command_lines.is_yaml(text) and _CONFIGURATION.search(text) is not None
 
     def _content(self, at: PathTuple) -> tuple[str, PathTuple]:
         """Returns a file's content and the path of its text: inline, or in a data URL."""
@@ -197,5 +225,9 @@ FORMATS = (
     ),
     Format(_IGNITION, _reader(_IGNITION), (("ignition", "version"),)),
     Format(_BUTANE, _reader(_BUTANE), (("variant",),)),
-    Format(_CLOUD_INIT, _reader(_CLOUD_INIT, image=_CloudInit), (("write_files",),)),
+    Format(
+        _CLOUD_INIT,
+        _reader(_CLOUD_INIT, image=_CloudInit),
+        (("write_files",), ("runcmd",), ("bootcmd",)),
+    ),
 )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.formats.configurations.configuration import (
@@ -88,6 +89,33 @@ def _require_texts(document: Document) -> None:
         value = value_at(document.data, path)
         if not isinstance(value, str | None):
             raise document.error(path, "must be a string", f'write {path[-1]}: "{value}"')
+    _require_disjoint(document)
+
+
+def _require_disjoint(document: Document) -> None:
+    """Checks the sets of CPUs as the operator's webhook does.
+
+    Raises:
+        DocumentError: one is not a list, or two have CPUs in common.
+    """
+    sets = {name: _cpus(document, name) for name in _CPU_SETS}
+    for (name, cpus), (other, others) in combinations(sets.items(), 2):
+        if both := cpus & others:
+            message = f"{other} and {name} CPUs overlap: {both}; the operator refuses the profile"
+            raise document.error(("spec", "cpu", other), message, "put each CPU into one of them")
+
+
+def _cpus(document: Document, name: str) -> CPUSet:
+    """Returns a set of CPUs, which is empty if the profile has none of the name.
+
+    Raises:
+        DocumentError: it is not a list of CPUs.
+    """
+    path = ("spec", "cpu", name)
+    try:
+        return CPUSet.parse(value_at(document.data, path) or "")
+    except ValueError:
+        raise document.error(path, "not a list of CPUs", "write 0-1,8") from None
 
 
 def _set_by_profile(document: Document, fields: Document) -> dict[str, Document]:
@@ -129,12 +157,7 @@ def _with_shared(document: Document, reserved: str) -> str:
     mixes = value_at(document.data, ("spec", "workloadHints", "mixedCpus"))
     if not mixes or not isinstance(shared, str):
         return reserved
-    try:
-        return str(CPUSet.parse(reserved) | CPUSet.parse(shared))
-    except ValueError:
-        raise document.error(
-            ("spec", "cpu", "shared"), "not a list of CPUs", "write 0-1,8"
-        ) from None
+    return str(_cpus(document, "reserved") | _cpus(document, "shared"))
 
 
 def _reserved_memory(document: Document, fields: Mapping[str, Any]) -> str:

@@ -37,4 +37,4 @@ def _read(document: Document, _: str) -> Iterator[Configuration]:
     ).note((), "the file that Talos generates: talosctl read /etc/kubernetes/kubelet.yaml")
 
 
-FORMAT = Format(_PRODUCT, _read, (_KUBELET, _FIELDS, _FLAGS))
+FORMAT = Format(_PRODUCT, _read, (_KUBELET, _FIELDS, _FLAGS, ("machine",)))

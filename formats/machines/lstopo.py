@@ -38,6 +38,13 @@ class _Object:
         text = self.attributes.get(name, "")
         return int(text) if re.fullmatch(r"[0-9]{1,19}", text) else None
 
+    def size(self, name: str) -> int:
+        """Returns a size, which is 0 if it is absent."""
+        found = self.number(name)
+        if found is None and name in self.attributes:
+            raise _invalid(self.attributes[name])
+        return found or 0
+
 
 def _bits(text: str | None) -> int:
     """A set of CPUs as a mask: hexadecimal words of 32 bits."""
@@ -87,7 +94,10 @@ class _Reader:
     def _page_type(self, attributes: Mapping[str, str]) -> None:
         owner = next((one for one in reversed(self.inside) if one), None)
         size, count = attributes.get("size", ""), attributes.get("count", "0")
-        if owner and size.isdecimal() and count.isdecimal():
+        for text in (size, count):
+            if not re.fullmatch(r"[0-9]{1,19}", text):
+                raise _invalid(text)
+        if owner:
             owner.pages[int(size) // 1024] = int(count)
 
     def text(self, data: str) -> None:
@@ -104,8 +114,12 @@ class _Reader:
 
 def _real(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", text):
-        raise DescriptionError(f"the number {text!r} is invalid", _AGAIN)
+        raise _invalid(text)
     return float(text)
+
+
+def _invalid(text: str) -> DescriptionError:
+    return DescriptionError(f"the number {text!r} is invalid", _AGAIN)
 
 
 def is_lstopo(text: str) -> bool:
@@ -212,7 +226,7 @@ def _node(number: int, node: _Object) -> Node:
     base = min(node.pages, default=0)
     return Node(
         number=number,
-        memory=node.number("local_memory") or 0,
+        memory=node.size("local_memory"),
         hugepages={size: count for size, count in node.pages.items() if size != base}
         if node.pages
         else None,
@@ -254,6 +268,6 @@ def _caches(objects: Sequence[_Object], architecture: str) -> Iterator[Cache]:
         yield Cache(
             level=int(level),
             type=_TYPES[kind] if kind < len(_TYPES) else _TYPES[0],
-            size=one.number("cache_size") or 0,
+            size=one.size("cache_size"),
             cpus=tuple(_members(one.cpus)),
         )

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from numaproof.formats.machines.description import DescriptionError, Gap, MachineText
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.machine import MachineInfo
 
 FORMAT = "a MachineInfo"
@@ -71,21 +72,40 @@ def complete(file: str, form: str, machine: MachineInfo, fields: frozenset[str])
     """Checks a machine, and names what its source has no `fields` for.
 
     Raises:
-        DescriptionError: it has no CPUs, or one of them twice.
+        DescriptionError: it has no CPUs, one of them twice, fewer than it counts, or sizes that
+            are negative.
     """
-    cpus = [
-        cpu
-        for node in machine.topology or ()
-        for core in node.cores or ()
-        for cpu in core.thread_ids or ()
-    ]
+    nodes = machine.topology or ()
+    cpus = [cpu for node in nodes for core in node.cores or () for cpu in core.thread_ids or ()]
     if not cpus:
         raise DescriptionError(f"{form} without CPUs")
     if min(cpus) < 0 or len(set(cpus)) != len(cpus):
         raise DescriptionError(f"{form} with a CPU that occurs twice or is negative")
+    _require_whole(form, machine, len(cpus))
     gaps = tuple(gap for gap in _GAPS if gap.subject not in fields)
     return MachineText(file=file, format=form, machine=machine, missing=gaps)
 
+
+def _require_whole(form: str, machine: MachineInfo, cpus: int) -> None:
+    """Raises an error if a machine lost nodes or CPUs, or has negative sizes."""
+    nodes = machine.topology or ()
+    pools = [*(machine.hugepages or ()), *(pool for node in nodes for pool in node.hugepages or ())]
+    sizes = [machine.memory_capacity, *(node.memory for node in nodes)]
+    sizes += [size for pool in pools for size in (pool.page_size, pool.num_pages)]
+    if (least := min(sizes)) < 0:
+        raise DescriptionError(f"{form} with the negative size {least}")
+    counts = {len(node.distances) for node in nodes if node.distances}
+    if counts - {len(nodes)}:
+        message = f"{form} with {plural(len(nodes), 'NUMA node')} but distances to {max(counts)}"
+        raise DescriptionError(message, _WHOLE)
+    # Of a machine without NUMA nodes, cAdvisor counts CPUs that are offline also.
+    has_nodes = any(node.memory or node.distances for node in nodes)
+    if machine.num_cores < cpus or (has_nodes and machine.num_cores > cpus):
+        message = f"{form} that counts {machine.num_cores} CPUs but lists {cpus}"
+        raise DescriptionError(message, _WHOLE)
+
+
+_WHOLE = "use the whole output"
 
 _GAPS = (
     Gap("sockets", "each core's socket", "that each NUMA node is one"),

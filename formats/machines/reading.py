@@ -90,7 +90,7 @@ def _read(
     for recognise_data, describe_data in _DOCUMENTS:
         if recognise_data(data):
             return assemble(file, _with_node(describe_data(data), node), assume, no_cpu)
-    if found := refusals.refusal(content):
+    if found := refusals.refusal(content) or refusals.document_refusal(text, data):
         name, fix = found
         raise DescriptionError(f"is {name}", fix)
     return None

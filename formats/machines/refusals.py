@@ -6,6 +6,10 @@ Each is refused by its name, with the way to get one that says more.
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from numaproof.inputs.documents import value_at
+from numaproof.reference.config.fields import DECODED
 
 _CAPTURE = "run `numaproof profile capture / --out machine.yaml` on the machine"
 _LSCPU = f"save the output of `LC_ALL=C lscpu --extended`, or {_CAPTURE}"
@@ -103,7 +107,46 @@ def refusal(content: bytes) -> tuple[str, str] | None:
                 f"rename it to {suffix} if it is a tar archive, or unpack it",
             )
     text = content.decode("utf-8", "replace")
+    if not text.strip():
+        return "empty", _LSCPU
     found = next(((name, fix) for form, name, fix in _TEXTS if form.search(text)), None)
     if found is None and text.strip() and not _DOCUMENT.search(text):
         return "in none of the formats that describe a machine", _LSCPU
     return found
+
+
+_NAME = re.compile(r"^[\"']?([\w.-]+)[\"']?\s*:", re.MULTILINE)
+_KIND = re.compile(r"^kind: *[\"']?(\w+)", re.MULTILINE)
+_OBJECTS = "expected a Node, a NodeResourceTopology or a Numatopology"
+_OPTIONS = {
+    "KubeletConfiguration": "name it with --config",
+    "Pod": "name it as a file of pods",
+    "PodList": "name it as a file of pods",
+}
+
+
+def document_refusal(text: str, data: Any) -> tuple[str, str] | None:
+    """Returns the name and use of YAML or JSON that describes no machine; None if it is unknown.
+
+    Args:
+        text: the text.
+        data: its contents if it could be parsed; otherwise None.
+    """
+    is_read = isinstance(data, dict)
+    names = set(data) if is_read else set(_NAME.findall(text))
+    kind = str(data["kind"]) if is_read and "kind" in data else ""
+    if not kind and (found := _KIND.search(text)):
+        kind = found[1]
+    first = value_at(data, ("items", 0, "kind"))
+    if kind == "List" and first:
+        return f"a list of objects of kind {first}", _OPTIONS.get(str(first), _OBJECTS)
+    if kind:
+        fix = _OPTIONS.get(kind, _OBJECTS)
+        return f"an object of kind {kind}", fix
+    if "num_cores" in names:
+        return "a MachineInfo without topology", "use the whole output"
+    if names & DECODED.keys():
+        return "a kubelet's configuration", _OPTIONS["KubeletConfiguration"]
+    if "policyName" in names:
+        return "a kubelet's state file", "name its directory with --state"
+    return None

@@ -45,6 +45,7 @@ class CapturedNode(NamedTuple):
         pods: the file with its pods, if there is one.
         record: how an archive was collected; None for other reports.
         has_machine: whether it can have a machine.
+        absent: the object with the configuration, if the report names it but lacks it.
     """
 
     file: str
@@ -56,11 +57,18 @@ class CapturedNode(NamedTuple):
     pods: SourceFile | None = None
     record: contents.Record | None = None
     has_machine: bool = True
+    absent: str = ""
 
     @property
     def machine(self) -> str:
         """How the options that take machines call this one."""
         return f"{self.file}#{self.node}" if self.format == MUST_GATHER else self.file
+
+    @property
+    def without_configuration(self) -> str:
+        """The message if the report has no configuration."""
+        reason = f": it lacks {self.absent}, which the node runs" if self.absent else ""
+        return f"{self.file} has no configuration{reason}"
 
 
 MUST_GATHER = "a must-gather"
@@ -254,15 +262,17 @@ def _must_gather(report: _Report, nodes: dict[str, SourceFile], node: str) -> Ca
         door.read_text(nodes[name].path), file=nodes[name].name, aliases=True
     ).data
     rendered = value_at(content, ("metadata", "annotations", _CURRENT_CONFIG))
+    configuration = tuple(
+        source for found, source in report.find(_MACHINE_CONFIG) if found[1] == rendered
+    )
     return CapturedNode(
         file=report.name,
         format=MUST_GATHER,
         node=name,
         kubernetes=str(value_at(content, ("status", "nodeInfo", "kubeletVersion")) or ""),
-        configuration=tuple(
-            source for found, source in report.find(_MACHINE_CONFIG) if found[1] == rendered
-        ),
+        configuration=configuration,
         state=report.state(f"/{name}/"),
+        absent=f"the MachineConfig {rendered}" if rendered and not configuration else "",
     )
 
 

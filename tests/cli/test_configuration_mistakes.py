@@ -70,3 +70,35 @@ def test_what_a_product_may_add_makes_the_advice_conditional(command: Command) -
     assert "(OpenShift may set what is missing; if not, reserve CPU: set" in ended.out
     assert "only because of" not in ended.out
     assert ended.code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "kubernetes"),
+    [
+        (
+            "cpu-manager-policy-options=full-pcpus-only=true,distribute-cpus-across-numa=true",
+            "1.37",
+        ),
+        ("topology-manager-policy-options=prefer-closest-numa-nodes=true,x=true", "1.30"),
+    ],
+)
+def test_a_flag_that_takes_one_option_is_to_be_repeated(
+    command: Command, options: str, kubernetes: str
+) -> None:
+    flags = "--cpu-manager-policy=static --reserved-cpus=0 --topology-manager-policy=restricted"
+    Path("f").write_text(f"{flags} --{options}\n", "utf-8")
+    check = ("config", "check", "f", "--machine", "epyc-7402p-nps2", "--kubernetes", kubernetes)
+    assert "repeat it for each option" in command(*check).out
+
+
+def test_what_a_flag_overrides_is_noted(command: Command) -> None:
+    Path("talos.yaml").write_text(
+        "version: v1alpha1\nmachine:\n  kubelet:\n"
+        "    extraArgs: {cpu-manager-policy: none, feature-gates: KubeletPodResources=true}\n"
+        "    extraConfig:\n      cpuManagerPolicy: static\n      featureGates: {InPlace: true}\n",
+        "utf-8",
+    )
+    ended = command("config", "check", "talos.yaml", "--machine", "epyc-7402p-nps2")
+    overrides = [line for line in ended.err.splitlines() if "overrides" in line]
+    message = "talos.yaml:4: --cpu-manager-policy=none overrides cpuManagerPolicy static of"
+    assert overrides == [f"{message} talos.yaml:6"]

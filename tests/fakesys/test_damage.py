@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +44,21 @@ def test_damage_is_named(root: Path, place: str, text: str | None, message: str)
         (root / place).unlink()
     else:
         (root / place).write_text(text, "ascii")
+    with pytest.raises(fakesys.TreeError, match=re.escape(message)):
+        fakesys.require_intact(FolderTree.root(root, "t1"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("node/node1/cpu*", "CPU 12 is online, but no folder of sys/devices/system/node has it"),
+        ("node/node1/meminfo", "node1/meminfo is missing"),
+        ("cpu/cpu5/topology", "CPU 5 is online, but sys/devices/system/cpu/cpu5/topology is"),
+    ],
+)
+def test_lost_files_are_named(root: Path, pattern: str, message: str) -> None:
+    for place in (root / SYSTEM).glob(pattern):
+        shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
     with pytest.raises(fakesys.TreeError, match=re.escape(message)):
         fakesys.require_intact(FolderTree.root(root, "t1"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,19 @@ Liste der Online-CPU(s):         0-7
 
 LOG = "Machine: {NumCores:1 MemoryCapacity:1 HugePages:[] MachineID:%s Topology:[%s]}\n"
 
+INFO = """\
+{"num_cores": 2, "memory_capacity": 9, "topology": [
+  {"node_id": 0, "memory": 4, "distances": [10, 20], "cores": [{"core_id": 0, "thread_ids": [0]}]},
+  {"node_id": 1, "memory": 5, "distances": [20, 10], "cores": [{"core_id": 0, "thread_ids": [1]}]}
+]}
+"""
+
+SIZED = """\
+<topology><object type="Machine" cpuset="0x1"><object type="NUMANode" os_index="0" cpuset="0x1"
+local_memory="4096"><page_type size="4096" count="1"/></object>
+<object type="PU" os_index="0" cpuset="0x1"/></object></topology>
+"""
+
 REFUSED = {
     "processor\t: 0\nvendor_id\t: GenuineIntel\n": "/proc/cpuinfo",
     "MemTotal:       16314564 kB\n": "/proc/meminfo",
@@ -73,6 +87,16 @@ REFUSED = {
     "%PDF-1.7\n": "a PDF",
     "\x7fELF": "a program",
     "two sockets with\n16 cores each\n": "in none of the formats that describe a machine",
+    "": "is empty",
+    "\n \n": "is empty",
+    "kind: Pod\n": "an object of kind Pod (name it as a file of pods)",
+    "kind: Pod\n---\nkind: Service\n": "an object of kind Pod",
+    '{"items": [{"kind": "Pod"}], "kind": "PodList"}': "an object of kind PodList",
+    "kind: List\nitems: [{kind: Pod}]\n": "a list of objects of kind Pod (name it as a file of",
+    "kind: KubeletConfiguration\n": "kind KubeletConfiguration (name it with --config)",
+    "cpuManagerPolicy: static\n": "a kubelet's configuration",
+    '{"num_cores": 4, "machine_id": "x"}': "a MachineInfo without topology",
+    '{"policyName": "static", "defaultCpuSet": "0-3"}': "a kubelet's state file",
     # lost lines and contradictions
     LSCPU.replace("node(s): 1", "node(s): 2"): "counts 2 NUMA nodes but has 1 line",
     LSCPU.replace("CPU(s): 8", "CPU(s): 9"): "counts 9 CPUs but lists 8",
@@ -82,6 +106,11 @@ REFUSED = {
     NUMACTL.replace("size: 100", "size: -5"): "node 0 size: expected MB, got '-5 MB'",
     XML_OF_LOST: "CPU 1 in a Machine, but no PU for it",
     NUMACTL.replace("2 3", "21 22 2\n3 24"): "node 1 cpus: not in order, as if a number were cut",
+    SIZED.replace('memory="4096"', 'memory="-1"'): "the number '-1' is invalid",
+    SIZED.replace('count="1"', 'count="-1"'): "the number '-1' is invalid",
+    INFO.replace('"num_cores": 2', '"num_cores": 3'): "that counts 3 CPUs but lists 2",
+    INFO.replace("5,", "-5,"): "a MachineInfo with the negative size -5",
+    re.sub(r",\n.*node_id.: 1.*\n", "\n", INFO): "with 1 NUMA node but distances to 2",
     # several machines
     LSCPU + LSCPU: "file:9: lscpu again, first in line 1",
     LSCPU + NUMACTL: "lscpu and numactl --hardware show different CPUs: 0-7 and 0-3",
@@ -154,9 +183,14 @@ def test_binary_files_are_refused(magic: bytes) -> None:
         read(magic + bytes(20), "file")
 
 
-@pytest.mark.parametrize("text", ["", "name: mine\ntopology: {}\n", "kind: Pod\n", "{", "[1]"])
+@pytest.mark.parametrize("text", ["name: mine\ntopology: {}\n", "{", "[1]"])
 def test_other_texts_are_left_to_other_readers(text: str) -> None:
     assert read(text.encode(), "file") is None
+
+
+@pytest.mark.parametrize("text", [INFO, SIZED])
+def test_the_whole_texts_are_read(text: str) -> None:
+    assert read(text.encode(), "file") is not None
 
 
 def test_assumptions_fill_gaps() -> None:

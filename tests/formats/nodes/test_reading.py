@@ -63,6 +63,16 @@ def test_the_state_in_a_must_gather_is_that_of_the_node(tmp_path: Path) -> None:
     assert (found.kubernetes, found.configuration) == ("v1.34.1", ())
 
 
+def test_an_absent_machine_config_is_named(tmp_path: Path) -> None:
+    current = "annotations: {machineconfiguration.openshift.io/currentConfig: rendered-worker-1}"
+    node = f"kind: Node\nmetadata: {{name: w1, {current}}}\n"
+    write(tmp_path, **{"x/cluster-scoped-resources/core/nodes/w1.yaml": node})
+    found = read(tmp_path)
+    assert not found.configuration
+    message = f"{tmp_path} has no configuration: it lacks the MachineConfig rendered-worker-1,"
+    assert found.without_configuration.startswith(message)
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [
