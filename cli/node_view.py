@@ -92,7 +92,8 @@ def _pod_text(pod: LargestPod | None) -> str:
     if pod is None:
         return "none with a CPU"
     where = f" on {nodes_text(pod.numa)}" if pod.numa else ""
-    return f"{plural(pod.cpus, 'CPU')} and {amount('memory', pod.memory)}{where}"
+    memory = "" if pod.memory is None else f" and {amount('memory', pod.memory)}"
+    return f"{plural(pod.cpus, 'CPU')}{memory}{where}"
 
 
 def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:

@@ -154,7 +154,8 @@ class Question(msgspec.Struct, frozen=True):
     With `follows_docs`, the reference follows the documentation instead of reproducing the
     kubelet's named defects. For the defects in `exceptions`, it does the opposite. `flags` are in
     the form ``--name=value``; `config` also has the fields that they set. A node with a `state`
-    continues from it, as after a restart of its kubelet.
+    continues from it, as after a restart of its kubelet. `unknown_memory` names the memory whose
+    amount is assumed because the machine's description does not show it.
     """
 
     machine: MachineInfo
@@ -165,6 +166,7 @@ class Question(msgspec.Struct, frozen=True):
     exceptions: frozenset[str] = frozenset()
     flags: tuple[str, ...] = ()
     state: NodeState | None = None
+    unknown_memory: str = ""
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -26,12 +26,12 @@ _MIB = 1 << 20
 class LargestPod(msgspec.Struct, frozen=True):
     """The largest Guaranteed pod with one container that the node admits.
 
-    It has the most CPUs, and as much memory, in bytes, as the search found for that many CPUs.
-    `numa` are the nodes where it would be.
+    It has the most CPUs, and as much memory, in bytes, as the search found for that many CPUs; None
+    if the machine's memory is unknown. `numa` are the nodes where it would be.
     """
 
     cpus: int
-    memory: int
+    memory: int | None
     numa: NUMASet
 
 
