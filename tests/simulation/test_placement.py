@@ -75,6 +75,13 @@ def test_pod_level_resources_that_are_not_equal_are_named(tmp_path: Path) -> Non
     assert result.shared == {"a": f"the pod is Burstable, not Guaranteed: {reason}"}
 
 
+def test_containers_of_pods_with_pod_level_cpus_are_explained(tmp_path: Path) -> None:
+    limits = {"cpu": 4, "memory": "64Mi"}
+    resources = {"requests": limits, "limits": limits}
+    result = admitted(tmp_path, STATIC, [container("a", {}, {})], resources=resources)
+    assert result.shared == {"a": "the pod has pod-level resources"}
+
+
 def test_without_the_static_policy_nothing_is_explained(tmp_path: Path) -> None:
     assert admitted(tmp_path, {}, [guaranteed("a", "1500m")]).shared == {}
 
