@@ -35,6 +35,7 @@ from numaproof.simulation.pods_on_node import (
 from numaproof.simulation.resizing import with_allocated_resources
 from numaproof.simulation.workloads import (
     items_without_template,
+    misplaced_containers,
     missing_template,
     pod_sources,
     recognize,
@@ -284,12 +285,14 @@ class _Reader:
             if workload.type_:
                 raise missing_template(workload)
             absent = next(filter(None, (one.absent for one in workload.templates or ())), "")
+            refuse(tuple(misplaced_containers(workload)))
             self._skip(workload, absent or "no pod template is in it")
             return
         owners = {id(source.owner): source.owner for source in sources}
         for owner in owners.values():
             if owner is not workload:
                 self._check_object(owner)
+            refuse(tuple(misplaced_containers(owner)))
         for source in sources:
             _check_name(source.owner)
             self._add_pods_of(source)

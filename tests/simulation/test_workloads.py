@@ -173,6 +173,24 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "spec.replicatedJobs[0].template.spec.template.spec.hostnme",
         "unknown field",
     ),
+    (
+        {"kind": "JobSet", "spec": {"jobs": [{"template": {"spec": CONTAINERS}}]}},
+        "spec.jobs[0].template.spec.containers",
+        "a JobSet has no pods here",
+    ),
+    (
+        {
+            "kind": "JobSet",
+            "spec": {
+                "replicatedJobs": [
+                    {"name": "a", "template": {"spec": {"template": {"spec": CONTAINERS}}}},
+                    {"name": "b", "template": {"spec": CONTAINERS}},
+                ]
+            },
+        },
+        "spec.replicatedJobs[1].template.spec.containers",
+        "a JobSet has no pods here",
+    ),
 ]
 
 
@@ -243,7 +261,7 @@ SLIPS: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         "batch.volcano.sh/v1alpha1 Job",
-        {"tasks": [{"name": "b", "replica": 4, **JOB["template"]}]},
+        {"tasks": [{"name": "b", "replica": 4, **JOB}]},
         "spec.tasks[0].replica",
         "did you mean replicas?",
     ),
