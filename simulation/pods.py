@@ -174,13 +174,13 @@ class _Reader:
         documents: list[Document] = []
         with collect_errors(errors):
             documents += split_documents(text, file, errors, LISTING)
-        if is_optional and not any(map(_is_about_kubernetes, documents)):
+        has_kind = any(map(_is_about_kubernetes, documents))
+        if is_optional and not has_kind and not (errors and _KIND_LINE.search(text)):
             is_template = bool(errors) and "{{" in text
-            if is_template or not (errors and _KIND_LINE.search(text)):
-                reason = "a template; render it first" if is_template else "not a Kubernetes object"
-                self._notes.append(f"{file}: skipped: {reason}")
-                return
-        elif error := _not_manifests(file, text, errors, documents):
+            reason = "a template; render it first" if is_template else "not a Kubernetes object"
+            self._notes.append(f"{file}: skipped: {reason}")
+            return
+        if error := _not_manifests(file, text, errors, documents):
             self.errors.append(error)
             return
         self.errors += errors[: MAX_PROBLEMS - len(self.errors)]
