@@ -43,8 +43,8 @@ def fleet_parts(simulation: FleetSimulation) -> Iterator[RenderableType]:
     title += f" on {nodes}"
     yield heading("good" if simulation.admitted else "bad", title)
     yield grid_text(_workload_grid(simulation))
-    if lines := tuple(_refusal_lines(simulation)):
-        yield text_of(Section("Where pods don't fit", "fair", lines))
+    if refusals := tuple(_refusal_lines(simulation)):
+        yield text_of(Section("Where pods don't fit", "fair", refusals))
     yield grid_text(_node_grid(simulation))
     for one in simulation.nodes:
         if one.refusal:

@@ -10,9 +10,10 @@ from numaproof.cli.comparison_view import comparison_grid, difference_sections
 from numaproof.cli.node_view import node_sections, room_lines, state_sections
 from numaproof.cli.summary_view import MAX_IN_FULL, refusal_section, workload_grid
 from numaproof.inputs.documents import dotted_path
-from numaproof.inputs.plurals import plural
+from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
+from numaproof.protocol.sets import CPUSet
 from numaproof.reports import answers
 from numaproof.reports.layout import RESERVED, DrawnDevice, DrawnMemory, Stock
 from numaproof.simulation import explaining
@@ -382,6 +383,7 @@ def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterato
     """
     shared: dict[str, list[str]] = {}
     outside: dict[str, list[str]] = {}
+    reused: dict[str, list[str]] = {}
     for result in results:
         pod = result.pod.partition("#")[0]
         about = "" if by_cause else f"{pod}, "
@@ -393,7 +395,12 @@ def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterato
         for one in result.outside:
             what = f"{_RESOURCES.get(one.resource, one.resource)} on {nodes_text(one.nodes)}"
             outside.setdefault(f"{about}{_containers([one.container])}: {what}", []).append(pod)
-    for title, lines in (("In the shared pool", shared), ("Outside the affinity", outside)):
+        for container, cpus in result.reused.items():
+            what = f"{about}init container {container}"
+            what += "" if by_cause else f": {format_numbers('CPU', cpus)}"
+            reused.setdefault(what, []).append(pod)
+    titles = ("In the shared pool", "Outside the affinity", "Reused after init containers end")
+    for title, lines in zip(titles, (shared, outside, reused), strict=True):
         if lines:
             texts = (_with_count(*line, with_example=by_cause) for line in lines.items())
             yield answers.Remark(title, tuple(texts))
@@ -445,7 +452,9 @@ def _rows(results: Sequence[PodResult]) -> Iterator[answers.ContainerRow]:
                 pod=name,
                 container=container,
                 cpus=str(held.exclusive) or "shared pool",
-                memory=", ".join(block_text(block, numa) for block in held.memory),
+                memory=", ".join(
+                    block_text(block, numa) if block.size else "reused" for block in held.memory
+                ),
                 devices=", ".join(_devices(held)),
                 alignment="" if numa is None else nodes_text(numa),
                 is_aligned=not outside,
@@ -462,8 +471,11 @@ def _owners(results: Sequence[PodResult], node: NodeView) -> Iterator[Owner]:
     """Yields the containers with exclusive CPUs or devices, then the reserved CPUs."""
     for one in results:
         for container, held in (one.containers or {}).items():
-            if held.exclusive or any((held.devices or {}).values()):
-                yield Owner(f"{one.pod}/{container}", str(held.exclusive))
+            reused = one.reused.get(container, CPUSet()).mask
+            # CPUs of an init container that ends belong to the containers that reuse them.
+            cpus = CPUSet.from_mask(held.exclusive.mask & ~reused)
+            if cpus or any((held.devices or {}).values()):
+                yield Owner(f"{one.pod}/{container}", str(cpus))
     if node.reserved:
         yield Owner(RESERVED, str(node.reserved))
 

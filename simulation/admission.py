@@ -22,7 +22,12 @@ from numaproof.simulation.evaluation_gaps import EvaluationGap
 from numaproof.simulation.explaining import Explanation, Scheduling, explain, snapshot
 from numaproof.simulation.lint import Crash
 from numaproof.simulation.node_state import NodeState
-from numaproof.simulation.placement import OutsideAffinity, outside_affinity, why_shared
+from numaproof.simulation.placement import (
+    OutsideAffinity,
+    outside_affinity,
+    reused_cpus,
+    why_shared,
+)
 from numaproof.simulation.removals import Removals
 from numaproof.simulation.state_files import for_reference, write_files
 from numaproof.simulation.trials import saved_once, shape
@@ -193,7 +198,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
     that a critical pod evicts. `shared` explains, by container, why containers that request CPUs
-    have none of their own. `removals` are the pods that would have to go, if requested.
+    have none of their own; `reused` are the CPUs of init containers that end that later containers
+    reuse. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -203,6 +209,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     preempted: tuple[str, ...] = ()
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
+    reused: dict[str, CPUSet] = {}
     removals: Removals | None = None
 
 
@@ -298,9 +305,9 @@ def _manager_states(node: StartedNode) -> tuple[object, ...]:
 
 
 def _is_room(result: PodResult) -> bool:
-    """Whether a pod was refused for a lack of allocatable resources."""
+    """Whether a pod may have been refused for a lack of allocatable resources."""
     cause = result.explanation.cause if result.explanation else None
-    return cause is None or cause.kind == "allocatable"
+    return cause is None or cause.kind in ("allocatable", "empty node")
 
 
 def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[PodResult, ...]:
@@ -314,7 +321,8 @@ def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[Po
         answer = require_answer(reference, "admit", messages.AdmitArgs(pod.manifest))
         refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
         held = answer.containers if isinstance(answer, messages.Admitted) else None
-        results.append(PodResult(pod.name, held, refusal))
+        reused = reused_cpus(node_of(reference).read_pod(pod.manifest), held) if held else {}
+        results.append(PodResult(pod.name, held, refusal, reused=reused))
     return tuple(results)
 
 
@@ -414,6 +422,7 @@ def admit(
             preempted,
             shared=why_shared(node.setup, pod, answer.containers),
             outside=outside_affinity(node, answer.containers),
+            reused=reused_cpus(pod, answer.containers),
         )
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 

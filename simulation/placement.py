@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.protocol.sets import NUMASet
+from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu.topology import touching
 from numaproof.reference.pods import quantity
 from numaproof.simulation.requests import CPU, why_no_cpus
@@ -45,6 +45,19 @@ def why_shared(setup: NodeSetup, pod: Pod, containers: messages.Containers) -> d
         and not containers[one.name].exclusive
         and quantity.parse(one.requests.get(CPU, pod.requests.get(CPU, 0)))
     }
+
+
+def reused_cpus(pod: Pod, containers: messages.Containers) -> dict[str, CPUSet]:
+    """Returns the CPUs of init containers that end, as far as later containers reuse them."""
+    found, later = {}, 0
+    for one in reversed(pod.containers):
+        if one.name not in containers:
+            continue
+        cpus = containers[one.name].exclusive.mask
+        if one.runs_to_completion and cpus & later:
+            found[one.name] = CPUSet.from_mask(cpus & later)
+        later |= cpus
+    return found
 
 
 def outside_affinity(
