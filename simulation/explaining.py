@@ -523,8 +523,8 @@ def _memory(
     try:
         sizes = container_amounts(pod, failure.container) if failure.container else peak(pod)
     except AllocationError:
-        text = "an amount cannot be converted to a whole number of bytes"
-        return _allocation(failure, text, Candidates()), ("use a whole number, such as 1536Mi",)
+        text, advice = requests.inexact_memory(pod, failure.container)
+        return _allocation(failure, text, Candidates()), advice
     demand = manager.state.demand(pod.uid, sizes)
     where = candidates(demand, tuple(sizes))
     numa = failure.affinity.numa
