@@ -445,6 +445,20 @@ def _managers(item: dict[str, Any]) -> Iterator[str]:
             yield str(owner["uid"])
 
 
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DOMAIN = re.compile(rf"{_LABEL}([.]{_LABEL})*")
+_MAX_DOMAIN, _MAX_LABEL = 253, 63
+
+
+def _is_name(field_: str, text: str) -> bool:
+    """Whether the API server accepts a text as an object's namespace, name or generateName."""
+    if field_ == "namespace":
+        return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None
+    # A generated name has a suffix.
+    whole = f"{text}x" if field_ == "generateName" else text
+    return len(text) <= _MAX_DOMAIN and _DOMAIN.fullmatch(whole) is not None
+
+
 def _check_name(workload: Workload) -> None:
     """Checks that an object has a name, of its own or of the object around it."""
     document, path = workload.document, (*workload.path, "metadata")
@@ -454,6 +468,9 @@ def _check_name(workload: Workload) -> None:
     for name in ("namespace", "name", "generateName"):
         if not isinstance(metadata.get(name), str | None):
             raise document.error((*path, name), *fields.mismatch("string"))
+        if (text := metadata.get(name)) and not _is_name(name, text):
+            fix = "use lower-case letters, digits and -"
+            raise document.error((*path, name), f"invalid name {text!r}", fix)
     if not (metadata.get("name") or metadata.get("generateName")):
         raise document.error((*path, "name"), "must be a non-empty string")
 

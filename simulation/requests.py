@@ -144,7 +144,8 @@ def inexact_memory(pod: Pod, container: PodContainer | None) -> tuple[str, tuple
     `container` is None for the whole pod, which has such an amount in itself or a container.
     """
     parts = (container,) if container else pod.containers
-    asked = [item for part in (*parts, pod) for item in sorted(part.requests.items())]
+    listed = (*(part.requests for part in parts), pod.requests)
+    asked = [item for each in listed for item in sorted(each.items())]
     kind, text = next(
         (name, text) for name, text in asked if is_memory(name) and quantity.exact(text) is None
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,17 @@ def test_memory_of_spark_includes_the_overhead() -> None:
         for pod in (driver, executor)
     ]
     assert memory == ["896Mi", f"{8192 + 819}Mi"]
+
+
+def test_a_varying_number_of_executors_is_named() -> None:
+    thing = deepcopy(
+        next(one["object"] for one in CASES if "SparkApplication/default/pi/driver" in one["pods"])
+    )
+    thing["spec"]["dynamicAllocation"] = {"enabled": True, "minExecutors": 1, "maxExecutors": 8}
+    (note,) = (one for one in reading(thing).notes if "executors" in one)
+    assert "Spark varies the number of executors, up to 8 (set it with --replicas)" in note
+    thing["spec"]["dynamicAllocation"]["enabled"] = False
+    assert not any("executors" in one for one in reading(thing).notes)
 
 
 CONTAINERS = {"containers": [{"name": "c"}]}
