@@ -47,17 +47,31 @@ def _row(variant: ComparedVariant) -> GridRow:
 
 
 def difference_sections(variants: Sequence[ComparedVariant]) -> Iterator[Section]:
-    """Yields how each configuration differs from the first, and why others do not start."""
+    """Yields what the first configuration refuses, and how each other one differs from it.
+
+    For those with which the kubelet does not start, it yields why.
+    """
     for one in variants:
+        is_first = one is variants[0]
         if one.refusal:
             yield Section(one.name, "bad", (f"{one.refusal.stage}: {one.refusal.message}",))
-        elif lines := tuple(_lines(one)):
-            yield Section(one.name, "fair", lines)
+        elif lines := (*_crash_lines(one), *(_refused_lines(one) if is_first else _lines(one))):
+            yield Section(one.name, "bad" if is_first and one.refused else "fair", lines)
+
+
+def _crash_lines(variant: ComparedVariant) -> Iterator[str]:
+    for crash in variant.crashes:
+        yield f"the kubelet can panic or hang: {dotted_path(crash.path)} {crash.message}"
+
+
+def _refused_lines(variant: ComparedVariant) -> Iterator[str]:
+    if variant.refused:
+        yield f"refuses {plural(variant.refused, 'pod')}"
+    for each in variant.causes:
+        yield f"  {plural(each.pods, 'pod')}: {each.text}, such as {each.example}"
 
 
 def _lines(variant: ComparedVariant) -> Iterator[str]:
-    for crash in variant.crashes:
-        yield f"the kubelet can panic or hang: {dotted_path(crash.path)} {crash.message}"
     for verb, pods in (("also admits", variant.gains), ("does not admit", variant.losses)):
         if pods:
             names = ", ".join(pods[:_MAX_PODS]) + (", …" if len(pods) > _MAX_PODS else "")

@@ -147,6 +147,7 @@ class _Reader:
             plugins,
             flags=settings.flags,
             state=state.state,
+            unknown_memory=described.unknown_memory,
         )
         require_pods_on_node(question, on_node)
         missing: Iterable[str] = ()

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from numaproof.reports.answers import Mark
-    from numaproof.simulation.fleet import FleetSimulation, FleetWorkload, NodeRefusals
+    from numaproof.simulation.causes import Cause
+    from numaproof.simulation.fleet import FleetNode, FleetSimulation, FleetWorkload
     from numaproof.simulation.lint import Crash
 
 MAX_COLUMNS = 6
@@ -34,9 +35,16 @@ def fleet_parts(simulation: FleetSimulation) -> Iterator[RenderableType]:
     """Yields the answer: a heading, where each workload fits, the nodes, and what isn't placed."""
     count = len(simulation.placements)
     title = f"{simulation.placed_pods} of {plural(count, 'pod')} placed"
-    title += f" on {plural(len(simulation.nodes), 'node')}"
+    stopped = [one.name for one in simulation.nodes if one.refusal]
+    nodes = plural(len(simulation.nodes), "node")
+    if stopped:
+        nodes = f"{len(simulation.nodes) - len(stopped)} of {nodes}"
+        nodes += f": the kubelet of {_some(stopped)} does not start"
+    title += f" on {nodes}"
     yield heading("good" if simulation.admitted else "bad", title)
     yield grid_text(_workload_grid(simulation))
+    if refusals := tuple(_refusal_lines(simulation)):
+        yield text_of(Section("Where pods don't fit", "fair", refusals))
     yield grid_text(_node_grid(simulation))
     for one in simulation.nodes:
         if one.refusal:
@@ -66,13 +74,12 @@ def _crashes(simulation: FleetSimulation) -> Iterator[Section]:
 
 
 def _workload_grid(simulation: FleetSimulation) -> Grid:
-    names = [one.name for one in simulation.nodes if one.refusal is None]
-    has_columns = len(names) <= MAX_COLUMNS
-    where = tuple(names) if has_columns else ("fits on", "why not elsewhere")
+    has_columns = len(simulation.nodes) <= MAX_COLUMNS
+    where = tuple(one.name for one in simulation.nodes) if has_columns else ("fits on",)
     workloads = simulation.workloads[:_MAX_WORKLOADS]
     rows = []
     for one in workloads:
-        cells = _by_node(one, names) if has_columns else _by_count(one, len(names))
+        cells = _by_node(one, simulation.nodes) if has_columns else (_count(one, simulation),)
         name = workload_text(one.workload, one.pods)
         mark: Mark = "good" if one.placed_pods == one.pods else "bad"
         rows.append(GridRow(mark, (name, *cells, f"{one.placed_pods} of {one.pods}")))
@@ -83,20 +90,33 @@ def _workload_grid(simulation: FleetSimulation) -> Grid:
     return Grid(title, ("workload", *where, "placed"), tuple(rows))
 
 
-def _by_node(workload: FleetWorkload, names: Sequence[str]) -> Iterator[str]:
-    causes = {name: str(group.cause) for group in workload.refusals for name in group.nodes}
-    return (causes.get(name, "fits") for name in names)
+def _by_node(workload: FleetWorkload, nodes: Sequence[FleetNode]) -> Iterator[str]:
+    for node in nodes:
+        if node.refusal:
+            yield "not started"
+        else:
+            yield "fits" if node.name in workload.fits else "no"
 
 
-def _by_count(workload: FleetWorkload, nodes: int) -> tuple[str, str]:
+def _count(workload: FleetWorkload, simulation: FleetSimulation) -> str:
+    nodes = len(simulation.nodes)
     fits = f"{len(workload.fits)} of {nodes}"
     if 0 < len(workload.fits) < nodes:
         fits += f": {_some(workload.fits)}"
-    return fits, "; ".join(map(_refusal_text, workload.refusals[:_MAX_NAMES]))
+    return fits
 
 
-def _refusal_text(group: NodeRefusals) -> str:
-    return f"{plural(len(group.nodes), 'node')}: {group.cause}"
+def _refusal_lines(simulation: FleetSimulation) -> Iterator[str]:
+    """Yields the workloads in the table that do not fit on some nodes, by cause."""
+    groups: dict[tuple[str, Cause], list[str]] = {}
+    for one in simulation.workloads[:_MAX_WORKLOADS]:
+        for group in one.refusals:
+            count = len(group.nodes)
+            nodes = _some(group.nodes) if count <= _MAX_NAMES else plural(count, "node")
+            name = workload_text(one.workload, one.pods)
+            groups.setdefault((nodes, group.cause), []).append(name)
+    for (nodes, cause), names in groups.items():
+        yield f"{nodes}: {cause} ({_some(names)})"
 
 
 def _some(names: Sequence[str]) -> str:

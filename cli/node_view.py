@@ -110,7 +110,10 @@ def _pod_text(pod: LargestPod | None, *, is_pinned: bool) -> str:
     if pod is None:
         return "none with a CPU"
     where = f" on {nodes_text(pod.numa)}" if pod.numa else ""
-    cpus, memory = plural(pod.cpus, "CPU"), amount("memory", pod.memory)
+    cpus = plural(pod.cpus, "CPU")
+    if pod.memory is None:
+        return f"{cpus}{where}"
+    memory = amount("memory", pod.memory)
     return f"{cpus} and {memory}{where}" if is_pinned else f"{cpus}{where} and {memory}"
 
 

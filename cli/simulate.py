@@ -235,6 +235,7 @@ def simulate(
         plugins,
         flags=settings.flags,
         state=node.state,
+        unknown_memory=described.unknown_memory,
     )
     require_pods_on_node(question, on_node)
     for note in (*node.notes, *unsure):
@@ -359,13 +360,16 @@ def _topology_object(simulation: NodeSimulation, question: Question, name: str) 
     """Returns the node after the last step as a NodeResourceTopology.
 
     Raises:
-        click.UsageError: the kubelet does not start.
+        click.UsageError: the kubelet does not start, or its memory is unknown.
     """
     from numaproof.simulation.node_resource_topology import dump
 
     last = simulation.steps[-1] if simulation.steps else simulation
     if last.node is None or last.remaining is None:
         raise click.UsageError("--nrt: the kubelet does not start, so there is no node to write")
+    if question.unknown_memory:
+        message = f"--nrt: the machine's description doesn't show {question.unknown_memory}"
+        raise click.UsageError(f"{message}; add --assume memory=SIZE")
     return dump(name, question.machine, last.node, last.remaining)
 
 

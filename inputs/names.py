@@ -20,7 +20,7 @@ def suggestion(name: str, known_names: Iterable[str]) -> str:
     close = get_close_matches(name.casefold(), by_folded, n=1)
     if close:
         return f"did you mean {by_folded[close[0]]}?"
-    return f"use one of {', '.join(listed)}" if len(listed) <= MAX_LISTED else "remove it"
+    return f"use one of {', '.join(listed)}" if 0 < len(listed) <= MAX_LISTED else "remove it"
 
 
 def is_slip(name: str, known_name: str) -> bool:

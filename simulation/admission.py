@@ -155,7 +155,8 @@ class Question(msgspec.Struct, frozen=True):
     With `follows_docs`, the reference follows the documentation instead of reproducing the
     kubelet's named defects. For the defects in `exceptions`, it does the opposite. `flags` are in
     the form ``--name=value``; `config` also has the fields that they set. A node with a `state`
-    continues from it, as after a restart of its kubelet.
+    continues from it, as after a restart of its kubelet. `unknown_memory` names the memory whose
+    amount is assumed because the machine's description does not show it.
     """
 
     machine: MachineInfo
@@ -166,6 +167,7 @@ class Question(msgspec.Struct, frozen=True):
     exceptions: frozenset[str] = frozenset()
     flags: tuple[str, ...] = ()
     state: NodeState | None = None
+    unknown_memory: str = ""
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -203,6 +205,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     preempted: tuple[str, ...] = ()
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
+    reused: dict[str, CPUSet] = {}
     removals: Removals | None = None
     reused_cpus: dict[str, CPUSet] = {}
 
@@ -299,9 +302,9 @@ def _manager_states(node: StartedNode) -> tuple[object, ...]:
 
 
 def _is_room(result: PodResult) -> bool:
-    """Whether a pod was refused for a lack of allocatable resources."""
+    """Whether a pod may have been refused for a lack of allocatable resources."""
     cause = result.explanation.cause if result.explanation else None
-    return cause is None or cause.kind == "allocatable"
+    return cause is None or cause.kind in ("allocatable", "empty node")
 
 
 def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[PodResult, ...]:

@@ -9,6 +9,7 @@ import msgspec
 from numaproof.simulation.requests import CPU
 
 CauseKind = Literal[
+    "empty node",
     "preferred nodes",
     "one node",
     "common nodes",
@@ -24,6 +25,7 @@ CauseKind = Literal[
 """What is missing; `_TEXTS` has each in words."""
 
 _TEXTS: dict[CauseKind, str] = {
+    "empty node": "not enough {} even if the node were empty",
     "preferred nodes": "no preferred set of NUMA nodes has enough {} free",
     "one node": "the policy allows one NUMA node, and no node has enough {} even if empty",
     "common nodes": "no set of NUMA nodes is preferred for all of {}",

@@ -230,7 +230,17 @@ def spark_pod(document: Document, value: dict[str, Any], path: PathTuple) -> Com
     template = mapping(document, value.get("template") or {}, (*path, "template"))
     spec = _around(document, name, resources, template, (*path, "template"))
     spec["containers"] += sidecars
-    return ComposedPod(path, {**_pod_fields(value), **spec}, parts)
+    note = _dynamic_allocation(application) if path[-1] == "executor" else ""
+    return ComposedPod(path, {**_pod_fields(value), **spec}, parts, note=note)
+
+
+def _dynamic_allocation(application: dict[str, Any]) -> str:
+    """Says that Spark varies the number of executors; empty if it does not."""
+    if value_at(application, ("dynamicAllocation", "enabled")) is not True:
+        return ""
+    most = value_at(application, ("dynamicAllocation", "maxExecutors"))
+    limit = f", up to {most}" if most is not None else ""
+    return f"Spark varies the number of executors{limit} (set it with --replicas)"
 
 
 def flink_pod(document: Document, value: dict[str, Any], path: PathTuple) -> ComposedPod | None:

@@ -61,7 +61,7 @@ def read(texts: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
         is_file = os.path.exists(text)  # noqa: PTH110
         groups = _of_file(text) if is_file else _of_words(text)
         for resource, group, blame in groups:
-            _check(resource, group, machine, blame)
+            _check(group, machine, blame)
             devices = found.setdefault(resource, [])
             devices += _devices(resource, group, len(devices))
             if len({device.id for device in devices}) < len(devices):
@@ -89,6 +89,7 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError
     blame = partial(_error, text, None, ())
     if not equals:
         raise blame("neither a file nor a device description")
+    _check_name(resource, blame)
     # Commas also separate nodes, so split groups only at a comma followed by COUNT@.
     for part in re.split(r",(?=[0-9]+@)", groups):
         words = _WORDS.fullmatch(part)
@@ -106,15 +107,20 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError
 def _of_file(text: str) -> Iterator[tuple[str, _Group, Callable[..., ValueError]]]:
     document = documents.load(Path(text))
     for resource, groups in typed.convert(document, dict[str, list[_Group]]).items():
+        blame = partial(_error, text, document, (resource,))
+        _check_name(resource, blame)
+        if not groups:
+            raise blame("no devices", "add one, or remove the resource")
         for number, group in enumerate(groups):
             yield resource, group, partial(_error, text, document, (resource, number))
 
 
-def _check(
-    resource: str, group: _Group, machine: MachineInfo, blame: Callable[..., ValueError]
-) -> None:
+def _check_name(resource: str, blame: Callable[..., ValueError]) -> None:
     if not _NAME.fullmatch(resource):
         raise blame(f"invalid device resource name: {resource!r}", "use DOMAIN/NAME")
+
+
+def _check(group: _Group, machine: MachineInfo, blame: Callable[..., ValueError]) -> None:
     if (group.id is None) == (group.count is None):
         raise blame("a group needs either an id or a count", "set exactly one of them")
     if not 0 < (1 if group.count is None else group.count) <= MAX_DEVICES:

@@ -12,6 +12,8 @@ from numaproof.inputs.plurals import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numaproof.simulation.pods import DescribedPod
+
 _FIELDS: Mapping[str, str] = {
     "resourceClaims": "resource claims (DRA): the devices, CPUs and memory that drivers allocate",
     "nodeSelector": "nodeSelector: whether the node has the labels",
@@ -77,6 +79,24 @@ def of_pod(
     gaps = tuple(_gaps(spec, status if isinstance(status, dict) else {}))
     has_networks = isinstance(annotations, dict) and _NETWORKS_ANNOTATION in annotations
     return (*gaps, NETWORKS) if has_networks else gaps
+
+
+def on_node(
+    pods: Iterable[DescribedPod], unknown_memory: str
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields the name and the gaps of each pod on a node.
+
+    `unknown_memory` names the memory whose amount the machine's description does not show.
+    """
+    what = (
+        f"memory: whether there is enough, because the machine's description doesn't show"
+        f" {unknown_memory}: add --assume memory=SIZE"
+    )
+    for pod in pods:
+        spec = pod.manifest["spec"]
+        parts = (spec, *(spec.get("initContainers") or ()), *spec["containers"])
+        asks = any("memory" in amounts for part in parts for amounts in _amounts(part))
+        yield pod.name, (*pod.gaps, what) if unknown_memory and asks else pod.gaps
 
 
 def _gaps(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[str]:

@@ -523,8 +523,8 @@ def _memory(
     try:
         sizes = container_amounts(pod, failure.container) if failure.container else peak(pod)
     except AllocationError:
-        text = "an amount cannot be converted to a whole number of bytes"
-        return _allocation(failure, text, Candidates()), ("use a whole number, such as 1536Mi",)
+        text, advice = requests.inexact_memory(pod, failure.container)
+        return _allocation(failure, text, Candidates()), advice
     demand = manager.state.demand(pod.uid, sizes)
     where = candidates(demand, tuple(sizes))
     numa = failure.affinity.numa
@@ -742,31 +742,55 @@ def explain(node: StartedNode, pod: Pod, names: Mapping[str, str]) -> Explanatio
             steps.append(_request(pod, failed.container, asked))
         allocation, advice = explain_shortage(setup, pod, failed, names)
         summary = f"{_who(failed.container)}: {allocation.text}"
-        cause = _allocation_cause(setup, pod, failed)
-        return Explanation(summary, (*steps, allocation), advice, cause)
+        return Explanation(summary, (*steps, allocation), advice, _cause(node, pod, observed))
     refused = next((one for one in observed.merges if not one.admitted), None)
     if policy is None or refused is None:
         if room := [_room(pod, one) for one in node.shortages(pod)]:
-            cause = Cause("allocatable", tuple(one.resource for one in room))
-            return Explanation("; ".join(one.text for one in room), (*steps, *room), cause=cause)
+            summary, cause = "; ".join(one.text for one in room), _cause(node, pod, observed)
+            return Explanation(summary, (*steps, *room), cause=cause)
         return Explanation("every manager can satisfy the request", tuple(steps))
     why = why_not_preferred(policy, pod, refused, _asks(setup, pod, refused))
     summary = f"{_who(refused.container)}: {why}"
-    cause = _merge_cause(policy, refused)
-    return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)), cause)
+    cause, advice = _cause(node, pod, observed), tuple(_advice(node, policy, pod))
+    return Explanation(summary, tuple(steps), advice, cause)
 
 
 def cause_of(node: StartedNode, pod: Pod) -> Cause:
     """Returns why the node refuses a pod, without the details of `explain`."""
-    setup = node.setup
-    policy = setup.topology_policy
-    observed = observe(node, pod, policy)
+    return _cause(node, pod, observe(node, pod, node.setup.topology_policy))
+
+
+def _cause(node: StartedNode, pod: Pod, observed: ObservedAdmission) -> Cause:
+    if exceeded := tuple(_exceeded(node, pod)):
+        return Cause("empty node", exceeded)
+    policy = node.setup.topology_policy
     if observed.failure is not None:
-        return _allocation_cause(setup, pod, observed.failure)
+        return _allocation_cause(node.setup, pod, observed.failure)
     refused = next((one for one in observed.merges if not one.admitted), None)
     if policy is None or refused is None:
         return Cause("allocatable", tuple(one.resource for one in node.shortages(pod)))
     return _merge_cause(policy, refused)
+
+
+def _exceeded(node: StartedNode, pod: Pod) -> Iterator[str]:
+    """Yields the resources of which a pod requests more than the node has if it is empty."""
+    state = node.device_manager.state
+    asked = requests.requested_amounts(node.setup, state, pod, None)
+    exceeded = [name for name, count in asked.items() if count > _assignable(node, name)]
+    shortages = (one.resource for one in node.shortages(pod) if one.request > one.capacity)
+    yield from dict.fromkeys((*exceeded, *shortages))
+
+
+def _assignable(node: StartedNode, resource: str) -> int:
+    """Returns how much of a resource the managers can assign on the empty node."""
+    policy = node.setup.cpu
+    if resource == requests.CPU and policy is not None:
+        broken = policy.broken_cores if policy.assignment.only_whole_cores else 0
+        return (policy.topology.cpus & ~policy.reserved & ~broken).bit_count()
+    if is_memory(resource):
+        tables = (one.tables.get(resource) for one in node.memory.state.nodes.values())
+        return sum(table.allocatable for table in tables if table)
+    return len(node.device_manager.state.lists.get(resource, Devices()).nodes)
 
 
 def _allocation_cause(setup: NodeSetup, pod: Pod, failure: FailedAllocation) -> Cause:

@@ -131,7 +131,7 @@ def of(type_: str, releases: Sequence[str]) -> frozenset[str]:
 
 
 def problems(
-    value: Any, type_: str, releases: Sequence[str], path: PathTuple = ()
+    value: Any, type_: str, releases: Sequence[str], path: PathTuple = (), outer: str = ""
 ) -> Iterator[FieldProblem]:
     """Yields the unknown fields of a value and the fields with values of the wrong type.
 
@@ -142,6 +142,7 @@ def problems(
         type_: a type in the table, ``[]T`` for a list, ``map[]T`` for a mapping with any keys.
         releases: the releases whose kubelets read the value.
         path: the path of the value.
+        outer: the type of the mapping around the value; can be empty.
     """
     if value is None:
         return
@@ -154,11 +155,11 @@ def problems(
         for key, item in value.items():
             yield from problems(item, type_[5:], releases, (*path, key))
     elif type_ in table():
-        yield from _in_mapping(value, type_, releases, path)
+        yield from _in_mapping(value, type_, releases, path, outer)
 
 
 def _in_mapping(
-    value: Mapping[str, Any], type_: str, releases: Sequence[str], path: PathTuple
+    value: Mapping[str, Any], type_: str, releases: Sequence[str], path: PathTuple, outer: str
 ) -> Iterator[FieldProblem]:
     known = table()[type_]
     for name, item in value.items():
@@ -166,15 +167,45 @@ def _in_mapping(
         # A status comes from a cluster, which can run another release.
         having = RELEASES if name == "status" else releases
         if field is None:
-            like = [one for one, other in known.items() if fits(item, other.type)]
-            fix = suggestion(name, like)
-            if fix == "remove it" and isinstance(item, dict) and item.keys() & known.keys():
-                fix = f"move the fields in {name} out of it"
-            yield FieldProblem((*path, name), "unknown field", fix)
+            yield FieldProblem((*path, name), "unknown field", _fix(name, item, type_, path, outer))
         elif set(having).isdisjoint(field.releases):
             yield _of_other_releases((*path, name), field, releases)
         else:
-            yield from problems(item, field.type, having, (*path, name))
+            yield from problems(item, field.type, having, (*path, name), type_)
+
+
+def _fix(name: str, item: Any, type_: str, path: PathTuple, outer: str) -> str:
+    """Returns how to fix an unknown field: a similar name, or the place where it exists."""
+    known = table()[type_]
+    similar = suggestion(name, (one for one, other in known.items() if fits(item, other.type)))
+    if similar.startswith("did you mean"):
+        return similar
+    if place := _place_inside(name, item, type_):
+        return f"move it into {place}"
+    if outer and (field := table()[outer].get(name)) and fits(item, field.type):
+        return f"move it out of {path[-1]}"
+    if isinstance(item, dict) and item.keys() & known.keys():
+        return f"move the fields in {name} out of it"
+    # A section may have another name; a plain value is rarely that of another field.
+    return similar if isinstance(item, dict) else "remove it"
+
+
+_WRAPPERS = ("metadata", "spec", "template", "jobTemplate", "resources", "securityContext")
+"""Fields whose fields are often written next to them."""
+
+
+def _place_inside(name: str, item: Any, type_: str) -> str:
+    """Returns where inside a type a field exists, in one of `_WRAPPERS`; empty if nowhere."""
+    for wrapper in _WRAPPERS:
+        inner = table()[type_].get(wrapper)
+        if inner is None or inner.type not in table():
+            continue
+        field = table()[inner.type].get(name)
+        if field and fits(item, field.type):
+            return wrapper
+        if deeper := _place_inside(name, item, inner.type):
+            return f"{wrapper}.{deeper}"
+    return ""
 
 
 def _of_other_releases(path: PathTuple, field: KnownField, releases: Sequence[str]) -> FieldProblem:

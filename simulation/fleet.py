@@ -25,7 +25,7 @@ from numaproof.simulation.admission import (
     readmissions,
 )
 from numaproof.simulation.causes import Cause
-from numaproof.simulation.evaluation_gaps import EvaluationGap, summarize
+from numaproof.simulation.evaluation_gaps import EvaluationGap, on_node, summarize
 from numaproof.simulation.explaining import cause_of
 from numaproof.simulation.lint import Crash, crashes
 from numaproof.simulation.trials import shape, trial_node
@@ -233,11 +233,12 @@ def simulate_fleet(
         members.setdefault(kinds[pod.name], []).append(pod)
     workloads = tuple(_workload(kind, group, started, placement) for kind, group in members.items())
     by_name = {one.name: one for one in started}
+    unknown_memory = next(filter(None, (one.question.unknown_memory for one in nodes)), "")
     return FleetSimulation(
         tuple(_after(one, by_name.get(one.name)) for one in answers),
         workloads,
         tuple(Placement(pod, node) for pod, node in placement.items()),
-        not_evaluated=summarize((pod.name, pod.gaps) for pod in pods),
+        not_evaluated=summarize(on_node(pods, unknown_memory)),
     )
 
 

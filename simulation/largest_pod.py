@@ -26,13 +26,13 @@ _MIB = 1 << 20
 class LargestPod(msgspec.Struct, frozen=True):
     """The largest Guaranteed pod with one container that the node admits.
 
-    It has the most CPUs, and as much memory, in bytes, as the search found for that many CPUs.
-    `numa` are the nodes where it would be; the memory can be elsewhere unless the Memory Manager's
-    policy is Static.
+    It has the most CPUs, and as much memory, in bytes, as the search found for that many CPUs; None
+    if the machine's memory is unknown. `numa` are the nodes where it would be; the memory can be
+    elsewhere unless the Memory Manager's policy is Static.
     """
 
     cpus: int
-    memory: int
+    memory: int | None
     numa: NUMASet
 
 

@@ -33,6 +33,7 @@ class OutsideAffinity(msgspec.Struct, frozen=True):
 def why_shared(setup: NodeSetup, pod: Pod, containers: messages.Containers) -> dict[str, str]:
     """Returns why containers that request CPUs have none of their own, by container.
 
+    CPUs requested at pod level count for containers that request none.
     It is empty if the CPU Manager assigns no CPUs to any container.
     """
     if setup.cpu is None:
@@ -42,7 +43,7 @@ def why_shared(setup: NodeSetup, pod: Pod, containers: messages.Containers) -> d
         for one in pod.containers
         if one.name in containers
         and not containers[one.name].exclusive
-        and quantity.parse(one.requests.get(CPU, 0))
+        and quantity.parse(one.requests.get(CPU, pod.requests.get(CPU, 0)))
     }
 
 

@@ -35,6 +35,7 @@ from numaproof.simulation.pods_on_node import (
 from numaproof.simulation.resizing import with_allocated_resources
 from numaproof.simulation.workloads import (
     items_without_template,
+    misplaced_containers,
     missing_template,
     pod_sources,
     recognize,
@@ -173,13 +174,13 @@ class _Reader:
         documents: list[Document] = []
         with collect_errors(errors):
             documents += split_documents(text, file, errors, LISTING)
-        if is_optional and not any(map(_is_about_kubernetes, documents)):
+        has_kind = any(map(_is_about_kubernetes, documents))
+        if is_optional and not has_kind and not (errors and _KIND_LINE.search(text)):
             is_template = bool(errors) and "{{" in text
-            if is_template or not (errors and _KIND_LINE.search(text)):
-                reason = "a template; render it first" if is_template else "not a Kubernetes object"
-                self._notes.append(f"{file}: skipped: {reason}")
-                return
-        elif error := _not_manifests(file, text, errors, documents):
+            reason = "a template; render it first" if is_template else "not a Kubernetes object"
+            self._notes.append(f"{file}: skipped: {reason}")
+            return
+        if error := _not_manifests(file, text, errors, documents):
             self.errors.append(error)
             return
         self.errors += errors[: MAX_PROBLEMS - len(self.errors)]
@@ -284,12 +285,14 @@ class _Reader:
             if workload.type_:
                 raise missing_template(workload)
             absent = next(filter(None, (one.absent for one in workload.templates or ())), "")
+            refuse(tuple(misplaced_containers(workload)))
             self._skip(workload, absent or "no pod template is in it")
             return
         owners = {id(source.owner): source.owner for source in sources}
         for owner in owners.values():
             if owner is not workload:
                 self._check_object(owner)
+            refuse(tuple(misplaced_containers(owner)))
         for source in sources:
             _check_name(source.owner)
             self._add_pods_of(source)
@@ -470,6 +473,20 @@ def _managers(item: dict[str, Any]) -> Iterator[str]:
             yield str(owner["uid"])
 
 
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DOMAIN = re.compile(rf"{_LABEL}([.]{_LABEL})*")
+_MAX_DOMAIN, _MAX_LABEL = 253, 63
+
+
+def _is_name(field_: str, text: str) -> bool:
+    """Whether the API server accepts a text as an object's namespace, name or generateName."""
+    if field_ == "namespace":
+        return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None
+    # A generated name has a suffix.
+    whole = f"{text}x" if field_ == "generateName" else text
+    return len(text) <= _MAX_DOMAIN and _DOMAIN.fullmatch(whole) is not None
+
+
 def _check_name(workload: Workload) -> None:
     """Checks that an object has a name, of its own or of the object around it."""
     document, path = workload.document, (*workload.path, "metadata")
@@ -479,6 +496,9 @@ def _check_name(workload: Workload) -> None:
     for name in ("namespace", "name", "generateName"):
         if not isinstance(metadata.get(name), str | None):
             raise document.error((*path, name), *fields.mismatch("string"))
+        if (text := metadata.get(name)) and not _is_name(name, text):
+            fix = "use lower-case letters, digits and -"
+            raise document.error((*path, name), f"invalid name {text!r}", fix)
     if not (metadata.get("name") or metadata.get("generateName")):
         raise document.error((*path, "name"), "must be a non-empty string")
 

@@ -52,10 +52,15 @@ class Remaining(msgspec.Struct, frozen=True):
     largest_on_one_node: LargestPod | None
 
 
-def remaining(node: StartedNode) -> Remaining:
-    """Returns what remains on a node; the node itself admits or refuses the largest pods."""
+def remaining(node: StartedNode, *, knows_memory: bool = True) -> Remaining:
+    """Returns what remains on a node; the node itself admits or refuses the largest pods.
+
+    `knows_memory` is whether the machine's description shows how much memory it has.
+    """
     sharing = dict(pool_requests(node))
     largest, on_one_node = largest_pods(node)
+    if not knows_memory:
+        largest, on_one_node = _without_memory(largest), _without_memory(on_one_node)
     nodes = tuple(_on_node(node, number) for number in node.setup.nodes)
     nowhere = _devices(node, None)
     if nowhere:
@@ -68,6 +73,10 @@ def remaining(node: StartedNode) -> Remaining:
         largest=largest,
         largest_on_one_node=on_one_node,
     )
+
+
+def _without_memory(pod: LargestPod | None) -> LargestPod | None:
+    return pod and msgspec.structs.replace(pod, memory=None)
 
 
 def _on_node(node: StartedNode, number: int) -> RemainingNode:

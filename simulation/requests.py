@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -122,8 +123,24 @@ def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) ->
             requests.container_amounts(pod, container) if container else setup.memory.peak(pod)
         )
     except AllocationError:
-        return "an amount cannot be converted to a whole number of bytes"
+        return inexact_memory(pod, container)[0]
     return None if amounts else "no memory is requested"
+
+
+def inexact_memory(pod: Pod, container: PodContainer | None) -> tuple[str, tuple[str, ...]]:
+    """Names an amount that the kubelet cannot convert to bytes, and the amount to write instead.
+
+    `container` is None for the whole pod, which has such an amount in itself or a container.
+    """
+    parts = (container,) if container else pod.containers
+    listed = (*(part.requests for part in parts), pod.requests)
+    asked = [item for each in listed for item in sorted(each.items())]
+    kind, text = next(
+        (name, text) for name, text in asked if is_memory(name) and quantity.exact(text) is None
+    )
+    instead = quantity.canonical(math.ceil(quantity.parse(text)), "binary")
+    message = f"the kubelet cannot convert {kind} {text} to a whole number of bytes"
+    return message, () if quantity.exact(instead) is None else (f"write {instead}",)
 
 
 def _not_served(pod: Pod) -> str | None:

@@ -13,8 +13,10 @@ from numaproof.simulation.requests import CPU
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from fractions import Fraction
 
     from numaproof.reference.node import StartedNode
+    from numaproof.reference.pods.containers import PodContainer
 
 
 class SharingPod(msgspec.Struct, frozen=True):
@@ -69,14 +71,22 @@ def shrinkage(
 def pool_requests(node: StartedNode) -> Iterator[tuple[str, int]]:
     """Yields the pods with containers in the shared pool, and what these containers request.
 
-    Init containers that end don't count: they don't run next to the others.
+    Init containers that end don't count: they don't run next to the others. Pod-level requests
+    include those of containers with exclusive CPUs.
     """
     for uid, pod in node.pods.items():
-        sharing = [
-            one
-            for one in pod.containers
-            if not one.runs_to_completion and node.cpus.state.of(uid, one.name) is None
-        ]
-        if sharing:
-            amounts = (quantity.parse(one.requests.get(CPU, 0)) for one in sharing)
-            yield uid, in_units(CPU, sum(amounts, quantity.parse(0)))
+        running = [one for one in pod.containers if not one.runs_to_completion]
+        sharing = [one for one in running if node.cpus.state.of(uid, one.name) is None]
+        if not sharing:
+            continue
+        own = pod.requests.get(CPU)
+        if own is None:
+            amount = sum(map(_request, sharing), quantity.parse(0))
+        else:
+            exclusive = sum(pod.exclusive_cpus(one) for one in running if one not in sharing)
+            amount = quantity.parse(own) - exclusive
+        yield uid, in_units(CPU, amount)
+
+
+def _request(container: PodContainer) -> Fraction:
+    return quantity.parse(container.requests.get(CPU, 0))

@@ -29,7 +29,7 @@ from numaproof.simulation.admission import (
 )
 from numaproof.simulation.comparison import ComparedVariant  # noqa: TC001 - msgspec reads it
 from numaproof.simulation.configuration_check import ConfigurationFinding  # noqa: TC001 - likewise
-from numaproof.simulation.evaluation_gaps import RESIZE, summarize
+from numaproof.simulation.evaluation_gaps import RESIZE, on_node, summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
 from numaproof.simulation.lint import crashes
@@ -207,10 +207,9 @@ def simulate(
         told = warnings(question, pods, found, others)
         found = msgspec.structs.replace(found, warnings=told)
     arriving = (*pods, *(pod for action in actions for pod in action.pods))
-    on_node = question.state.pods if question.state else ()
-    resizing = [one.pod.name for one in on_node if RESIZE in one.pod.gaps]
+    resizing = [one.pod.name for one in question.pods_on_node if RESIZE in one.pod.gaps]
     gaps = summarize(
-        [*((pod.name, pod.gaps) for pod in arriving), *((name, (RESIZE,)) for name in resizing)]
+        [*on_node(arriving, question.unknown_memory), *((name, (RESIZE,)) for name in resizing)]
     )
     return msgspec.structs.replace(found, not_evaluated=gaps)
 
@@ -288,7 +287,8 @@ class _Player:
         require_answer(self._reference, "state", messages.NoArgs())
         node, names = self._node, self._names
         pool = shrinkage(before, node, names)
-        return view(node, names), holdings(node, names), pool, remaining(node)
+        left = remaining(node, knows_memory=not self._question.unknown_memory)
+        return view(node, names), holdings(node, names), pool, left
 
     def _readmissions(self) -> tuple[PodResult, ...]:
         """Returns what the start decided about the pods that were on the node."""

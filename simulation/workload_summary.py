@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +15,7 @@ from numaproof.simulation.trials import shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from numaproof.protocol import messages
     from numaproof.reference.node import StartedNode
     from numaproof.simulation.admission import PodResult
     from numaproof.simulation.pods import DescribedPod
@@ -77,7 +80,12 @@ def _summary(node: StartedNode, name: str, results: Sequence[PodResult]) -> Work
         workload=name,
         pods=len(results),
         admitted=len(held),
-        exclusive_cpus=sum(len(one.exclusive) for each in held for one in each.values()),
+        exclusive_cpus=sum(map(_exclusive_cpus, held)),
         aligned_pods=alignments.count(True),
         unaligned_pods=alignments.count(False),
     )
+
+
+def _exclusive_cpus(containers: messages.Containers) -> int:
+    """Counts a pod's CPUs; its containers can reuse or share them."""
+    return reduce(or_, (one.exclusive.mask for one in containers.values()), 0).bit_count()

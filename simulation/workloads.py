@@ -6,6 +6,7 @@ by their shape.
 
 from __future__ import annotations
 
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -320,6 +321,30 @@ def items_without_template(workload: Workload) -> list[PathTuple]:
             reached = _expand(workload, steps)
             has_template |= dict.fromkeys((place[: wild[-1]] for place in reached), True)
     return [(*workload.path, *place) for place, is_there in has_template.items() if not is_there]
+
+
+_MAX_PLACES = 2
+
+
+def misplaced_containers(workload: Workload) -> Iterator[DocumentError]:
+    """Yields errors about containers of a known kind where no pod template is read.
+
+    They are those in items without a template or, if nothing in the object has one, in all of it.
+    """
+    templates = workload.templates
+    if not templates:
+        return
+    is_empty = not any(_expand(workload, _steps(one.path)) for one in templates)
+    parts = [workload.path] if is_empty else items_without_template(workload)
+    expected = dict.fromkeys(one.path if one.compose else f"{one.path}.spec" for one in templates)
+    fix = f"move them to {' or '.join(islice(expected, _MAX_PLACES))}"
+    message = f"a {workload.fields['kind']} has no pods here"
+    for part in parts:
+        value = value_at(workload.document.data, part)
+        for place in _places_of_pods(value, ()):
+            if _has_containers(value_at(value, place)):
+                where = (*part, *place, "containers")
+                yield workload.document.error(where, message, fix)
 
 
 def _numbers(

@@ -148,6 +148,13 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     @property
+    def unknown_memory(self) -> str:
+        """What is unknown about the total amount of memory; empty if it is known."""
+        return next(
+            (gap.what for gap in self.missing if gap.subject == "memory" and gap.remedy), ""
+        )
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """A sentence for each gap and each remark."""
         gaps = (

@@ -82,6 +82,13 @@ def _amount(value: Any, what: str) -> int:
     return amount
 
 
+def _cpu_count(value: Any, what: str) -> int:
+    count = _amount(value, what)
+    if quantity.parse(str(value)) != count:
+        raise DescriptionError(f"{what}: {value} is not a whole number of CPUs")
+    return count
+
+
 _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "pods", "storage"})
 
 
@@ -125,7 +132,7 @@ def _node(data: Mapping[str, Any]) -> Description:
         architecture={"amd64": "x86_64"}.get(
             str(info.get("architecture")), str(info.get("architecture") or "")
         ),
-        cpu_count=_amount(capacity["cpu"], "status.capacity.cpu"),
+        cpu_count=_cpu_count(capacity["cpu"], "status.capacity.cpu"),
         threads_per_core=1 if smt == "false" else None,
         likely_threads=2 if smt == "true" else 1,
         likely_nodes=2 if labels.get(f"{_NFD}/memory-numa") == "true" else 1,
@@ -167,7 +174,7 @@ def _node_resource_topology(data: Mapping[str, Any]) -> Description:
         + tuple(
             Node(
                 number=number,
-                cpus=_amount(found.get("cpu", 0), f"zone {number}: cpu"),
+                cpus=_cpu_count(found.get("cpu", 0), f"zone {number}: cpu"),
                 memory=_amount(found["memory"], f"zone {number}: memory")
                 if "memory" in found
                 else None,

@@ -67,6 +67,25 @@ def test_strict_fails_if_the_kubelet_can_panic(command: Command) -> None:
     assert command(*line, "--strict").code == 1
 
 
+def test_unknown_memory_is_no_part_of_an_answer(command: Command) -> None:
+    Path("lscpu.txt").write_text(
+        "".join(
+            f"{line}\n" for line in ("CPU NODE SOCKET CORE", *(f"{n} 0 0 {n}" for n in range(8)))
+        )
+    )
+    Path("kubelet.yaml").write_text(f'{KUBELET}cpuManagerPolicy: static\nreservedSystemCPUs: "0"\n')
+    Path("pods.yaml").write_text(POD)
+    line = ("simulate", "--machine", "lscpu.txt", "--config", "kubelet.yaml", "pods.yaml")
+    answer = command(*line)
+    assert answer.code == 0
+    assert re.search("largest Guaranteed pod: 6 CPUs on node 0$", answer.out, re.MULTILINE)
+    assert "memory: whether there is enough" in answer.out
+    assert "doesn't show the memory; add" in command(*line, "--nrt", "nrt.yaml").err
+    told = command(*line, "--assume", "memory=64Gi").out
+    assert "largest Guaranteed pod: 6 CPUs and 6" in told
+    assert "whether there is enough" not in told
+
+
 def test_a_corrupt_checkpoint_is_the_answer_without_pods(command: Command) -> None:
     Path("kubelet.yaml").write_text(f'{KUBELET}cpuManagerPolicy: static\nreservedSystemCPUs: "0"\n')
     state = {"policyName": "static", "defaultCpuSet": "0,2-7", "entries": {"uid": {"main": "1"}}}

@@ -67,6 +67,15 @@ def test_the_best_is_marked_and_the_pods_that_differ_are_named(tmp_path: Path) -
     assert (first.whole_nodes, second.whole_nodes) == (0, 0)
 
 
+def test_the_refused_pods_of_the_configuration_are_named(tmp_path: Path) -> None:
+    first, _ = difference_sections(compared(tmp_path, "topologyManagerPolicy=best-effort"))
+    cause = "no preferred set of NUMA nodes has enough CPUs free"
+    assert (first.title, first.lines) == (
+        "as configured",
+        ("refuses 1 pod", f"  1 pod: {cause}, such as Pod/default/c"),
+    )
+
+
 def test_cores_shared_with_others_are_split(tmp_path: Path) -> None:
     first, second = compared(tmp_path, "cpuManagerPolicyOptions.full-pcpus-only=true")
     assert first.split_cores == 2

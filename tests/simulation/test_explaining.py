@@ -356,3 +356,21 @@ def test_fewer_cpus_are_advised_only_if_no_other_container_needs_some() -> None:
         (result,) = ask(asked, pod("large", *({"cpu": str(size)} for size in sizes))).pods
         assert result.explanation
         assert result.explanation.advice == advice
+
+
+def test_an_amount_that_is_not_whole_is_named_with_the_amount_to_write() -> None:
+    reserved = [{"numaNode": 0, "limits": {"memory": "100Mi"}}]
+    config = {"memoryManagerPolicy": "Static", "reservedMemory": reserved}
+    asked = question("xeon-gold-6230-2s", config)
+    for text, advice in (
+        ("1073741824000m", "write 1Gi"),
+        ("1.5Gi", "write 1536Mi"),
+        ("1073741824500m", "write 1073741825"),
+    ):
+        (result,) = ask(asked, pod("odd", {"cpu": "1", "memory": text})).pods
+        why = result.explanation
+        assert why
+        assert why.summary == (
+            f"container app0: the kubelet cannot convert memory {text} to a whole number of bytes"
+        )
+        assert why.advice == (advice,)

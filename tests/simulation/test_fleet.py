@@ -111,6 +111,25 @@ def test_a_node_that_does_not_start_takes_no_pods(tmp_path: Path) -> None:
     assert not found.admitted
 
 
+def test_reasons_are_below_the_table_of_nodes(tmp_path: Path) -> None:
+    broken = msgspec.structs.replace(SMALL, config={"cpuManagerPolicy": "static"})
+    nodes = {"broken": broken, "s1": SMALL, "s2": SMALL, "large": LARGE}
+    found = simulate_fleet(
+        [NamedNode(*one) for one in nodes.items()], of_sizes(20, 12, 4), tmp_path
+    )
+    title, table, refusals, *_ = map(as_plain, fleet_parts(found))
+    assert "2 of 3 pods placed on 3 of 4 nodes: the kubelet of broken does not start" in title
+    assert max(map(len, table.splitlines())) < 80
+    cells = [line.split() for line in table.splitlines() if "Pod/" in line]
+    assert cells[0][1:] == ["Pod/default/p-0", "not", "started", *("no",) * 3, "0", "of", "1"]
+    one_node = "the policy allows one NUMA node, and no node has enough CPUs even if empty"
+    assert [line.strip() for line in refusals.splitlines()[1:]] == [
+        "s1, s2: not enough CPUs even if the node were empty (Pod/default/p-0)",
+        f"large: {one_node} (Pod/default/p-0)",
+        f"s1, s2: {one_node} (Pod/default/p-1)",
+    ]
+
+
 def test_a_missing_device_plugin_is_a_cause(tmp_path: Path) -> None:
     plugins = devices.read(["vendor.example/nic=1@0"], SMALL.machine)
     nodes = [

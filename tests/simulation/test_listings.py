@@ -169,3 +169,9 @@ def test_text_that_is_not_manifests_is_named(text: str, message: str, options: P
     with pytest.raises(DocumentError) as raised:
         reading(text, options=options)
     assert message in str(raised.value)
+
+
+def test_a_template_of_an_object_is_an_error_in_a_directory_as_well() -> None:
+    files = [("d/a.yaml", listing([listed_pod("a", CPU)])), ("d/helm.yaml", HELM)]
+    with pytest.raises(DocumentError, match=r"helm[.]yaml:4: a template"):
+        read(files, PodOptions(), {"d/a.yaml", "d/helm.yaml"})

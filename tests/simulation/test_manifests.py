@@ -113,6 +113,30 @@ def test_a_pod_needs_its_api_version(version: str | None, message: str, fix: str
     assert (raised.value.message, raised.value.fix) == (message, fix)
 
 
+@pytest.mark.parametrize(
+    ("key", "name", "ok"),
+    [
+        ("name", "X_Y", False),
+        ("name", "a.b-1", True),
+        ("name", "a" * 254, False),
+        ("generateName", "run-", True),
+        ("generateName", "Run-", False),
+        ("namespace", "a.b", False),
+        ("namespace", "a-b", True),
+    ],
+)
+def test_names_are_those_that_the_api_server_accepts(key: str, name: str, *, ok: bool) -> None:
+    thing = pod({}, TWO)
+    metadata = {"name": "a", key: name} if key == "namespace" else {key: name}
+    try:
+        reading({**thing, "metadata": metadata})
+    except DocumentError as error:
+        assert (error.field, error.message) == (f"metadata.{key}", f"invalid name {name!r}")  # noqa: PT017 - valid names raise nothing
+        assert not ok
+    else:
+        assert ok
+
+
 def test_a_fraction_of_a_byte_is_named() -> None:
     (note,) = reading(pod({}, limits(cpu="1500m", memory="400m"))).notes
     assert note.endswith("container c0: memory 400m is a fraction of a byte; is it 400Mi?")

@@ -8,7 +8,7 @@ import pytest
 
 from builders.devices import NIC, device_resource
 from builders.machines import discover_profile, regular
-from numaproof.protocol.sets import NUMASet
+from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.simulation import admission
 from numaproof.simulation.admission import Question
 from numaproof.simulation.placement import OutsideAffinity
@@ -75,6 +75,13 @@ def test_pod_level_resources_that_are_not_equal_are_named(tmp_path: Path) -> Non
     assert result.shared == {"a": f"the pod is Burstable, not Guaranteed: {reason}"}
 
 
+def test_containers_of_pods_with_pod_level_cpus_are_explained(tmp_path: Path) -> None:
+    limits = {"cpu": 4, "memory": "64Mi"}
+    resources = {"requests": limits, "limits": limits}
+    result = admitted(tmp_path, STATIC, [container("a", {}, {})], resources=resources)
+    assert result.shared == {"a": "the pod has pod-level resources"}
+
+
 def test_without_the_static_policy_nothing_is_explained(tmp_path: Path) -> None:
     assert admitted(tmp_path, {}, [guaranteed("a", "1500m")]).shared == {}
 
@@ -110,3 +117,13 @@ def test_cpus_outside_the_affinity_are_marked(tmp_path: Path) -> None:
     held = result.containers["a"]  # type: ignore[index] # it is admitted
     assert held.affinity.numa == NUMASet([1, 4, 5, 6, 7])
     assert result.outside == (OutsideAffinity("a", "cpu", NUMASet([2, 3])),)
+
+
+def test_cpus_of_an_init_container_that_ends_are_reused(tmp_path: Path) -> None:
+    first = [guaranteed("large", 4), {**guaranteed("sidecar", 2), "restartPolicy": "Always"}]
+    result = admitted(tmp_path, STATIC, [guaranteed("main", 1)], initContainers=first)
+    assert result.containers
+    held = {name: one.exclusive.mask for name, one in result.containers.items()}
+    later = (held["sidecar"] | held["main"]) & held["large"]
+    assert later
+    assert result.reused_cpus == {"large": CPUSet.from_mask(later)}

@@ -59,16 +59,26 @@ CAUSES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     ),
     "not enough CPUs free": (STATIC, [amounts(12), amounts(4)]),
     "not enough memory free": (STATIC | MEMORY, [amounts(1, "20Gi"), amounts(1, "20Gi")]),
-    "not enough vendor.example/nic free": (STATIC, [amounts(1, **{NIC: 2})]),
+    "not enough vendor.example/nic free": (
+        STATIC,
+        [amounts(1, **{NIC: 1}), amounts(1, **{NIC: 1})],
+    ),
     "not enough whole cores free": (
         STATIC | {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}},
-        [amounts(16)],
+        [amounts(12), amounts(4)],
     ),
     "the number of CPUs is not a multiple of a core's": (
         STATIC | {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}},
         [amounts(3)],
     ),
-    "not enough allocatable CPUs left": ({}, [amounts(17)]),
+    "not enough allocatable CPUs left": ({}, [amounts(12), amounts(12)]),
+    "not enough CPUs even if the node were empty": (STATIC | RESTRICTED, [amounts(16)]),
+    "not enough memory even if the node were empty": (STATIC | MEMORY, [amounts(1, "32Gi")]),
+    "not enough vendor.example/nic even if the node were empty": (
+        STATIC,
+        [amounts(1, **{NIC: 2})],
+    ),
+    "not enough CPUs and memory even if the node were empty": ({}, [amounts(17, "40Gi")]),
     "no device plugin provides vendor.example/gpu": (
         STATIC,
         [amounts(1, **{"vendor.example/gpu": 1})],

@@ -107,6 +107,17 @@ def test_pods_in_the_shared_pool_are_counted(tmp_path: Path) -> None:
     assert (len(found.shared), found.sharing_pods, found.sharing_request) == (32, 1, 500)
 
 
+@pytest.mark.parametrize("amounts", [{}, {"cpu": 2, "memory": "1Gi"}])
+def test_pod_level_requests_count_in_the_shared_pool(
+    tmp_path: Path, amounts: dict[str, Any]
+) -> None:
+    pod = listed_pod("web", amounts)
+    whole = {"cpu": 6, "memory": "2Gi"}
+    pod["spec"]["resources"] = {"requests": whole, "limits": whole}
+    found = remaining(node_of(node_with(tmp_path, STATIC, pod)))
+    assert (found.sharing_pods, found.sharing_request) == (1, 6000)
+
+
 def test_looking_changes_nothing(tmp_path: Path) -> None:
     reference = node_with(tmp_path, STATIC, listed_pod("db", {"cpu": 6, "memory": "4Gi"}))
     before = reference.call("state", messages.NoArgs())

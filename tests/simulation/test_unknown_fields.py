@@ -178,3 +178,22 @@ def test_a_typo_in_any_flag_of_the_kubelet_is_named(name: str) -> None:
         question = Question(MachineInfo(), config, "1.37", flags=(flag,))
         (finding,) = configuration_check.refused_flags(question)
         assert (finding.path, finding.fix) == ((f"--{slip(name)}",), f"did you mean --{name}?")
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "fix"),
+    [
+        ("Deployment", {"spec": {"containers": []}}, "move it into template.spec"),
+        ("Deployment", {"replicas": 2}, "move it into spec"),
+        ("CronJob", {"spec": {"completions": 2}}, "move it into jobTemplate.spec"),
+        ("StatefulSet", {"spec": {"template": {"replicas": 2}}}, "move it out of template"),
+        ("Pod", {"spec": {"containers": [{"limits": {}}]}}, "move it into resources"),
+        ("Job", {"spec": {"tasks": []}}, "remove it"),
+        ("DaemonSet", {"spec": {"replicas": 2}}, "remove it"),
+    ],
+)
+def test_a_field_in_the_wrong_place_is_said_to_be_moved(
+    type_: str, value: dict[str, Any], fix: str
+) -> None:
+    (problem,) = fields.problems(value, type_, RELEASE)
+    assert (problem.message, problem.fix) == ("unknown field", fix)

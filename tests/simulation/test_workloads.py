@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,17 @@ def test_memory_of_spark_includes_the_overhead() -> None:
     assert memory == ["896Mi", f"{8192 + 819}Mi"]
 
 
+def test_a_varying_number_of_executors_is_named() -> None:
+    thing = deepcopy(
+        next(one["object"] for one in CASES if "SparkApplication/default/pi/driver" in one["pods"])
+    )
+    thing["spec"]["dynamicAllocation"] = {"enabled": True, "minExecutors": 1, "maxExecutors": 8}
+    (note,) = (one for one in reading(thing).notes if "executors" in one)
+    assert "Spark varies the number of executors, up to 8 (set it with --replicas)" in note
+    thing["spec"]["dynamicAllocation"]["enabled"] = False
+    assert not any("executors" in one for one in reading(thing).notes)
+
+
 CONTAINERS = {"containers": [{"name": "c"}]}
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
@@ -172,6 +184,24 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         },
         "spec.replicatedJobs[0].template.spec.template.spec.hostnme",
         "unknown field",
+    ),
+    (
+        {"kind": "JobSet", "spec": {"jobs": [{"template": {"spec": CONTAINERS}}]}},
+        "spec.jobs[0].template.spec.containers",
+        "a JobSet has no pods here",
+    ),
+    (
+        {
+            "kind": "JobSet",
+            "spec": {
+                "replicatedJobs": [
+                    {"name": "a", "template": {"spec": {"template": {"spec": CONTAINERS}}}},
+                    {"name": "b", "template": {"spec": CONTAINERS}},
+                ]
+            },
+        },
+        "spec.replicatedJobs[1].template.spec.containers",
+        "a JobSet has no pods here",
     ),
 ]
 
@@ -243,7 +273,7 @@ SLIPS: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (
         "batch.volcano.sh/v1alpha1 Job",
-        {"tasks": [{"name": "b", "replica": 4, **JOB["template"]}]},
+        {"tasks": [{"name": "b", "replica": 4, **JOB}]},
         "spec.tasks[0].replica",
         "did you mean replicas?",
     ),

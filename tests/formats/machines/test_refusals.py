@@ -154,6 +154,10 @@ REFUSED = {
     "kind: NodeList\nitems: [{kind: Pod}]\n": "an object of kind Pod",
     "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1000000000 CPUs; expected 1 to 8192",
     "kind: Node\nstatus: {capacity: {cpu: -1}}\n": "cpu: must not be negative, got -1",
+    "kind: Node\nstatus: {capacity: {cpu: 1500m}}\n": "cpu: 1500m is not a whole number of CPUs",
+    "kind: NodeResourceTopology\nzones: [{name: n0, resources: [{name: cpu, capacity: 8.5}]}]\n": (
+        "zone 0: cpu: 8.5 is not a whole number of CPUs"
+    ),
     "kind: Node\nstatus: {capacity: {cpu: 1, memory: -1Gi}}\n": "memory: must not be negative",
     "kind: Numatopology\nspec: {cpuDetail: {x: {}}}\n": "spec.cpuDetail: ",
     NUMACTL.replace("2 3", "9999"): "describes no machine: cpus[0].cpus: 9999 is too large",
