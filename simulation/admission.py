@@ -205,7 +205,6 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     preempted: tuple[str, ...] = ()
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
-    reused: dict[str, CPUSet] = {}
     removals: Removals | None = None
     reused_cpus: dict[str, CPUSet] = {}
 
