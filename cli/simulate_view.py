@@ -395,7 +395,7 @@ def _remarks(results: Sequence[PodResult], *, by_cause: bool = False) -> Iterato
         for one in result.outside:
             what = f"{_RESOURCES.get(one.resource, one.resource)} on {nodes_text(one.nodes)}"
             outside.setdefault(f"{about}{_containers([one.container])}: {what}", []).append(pod)
-        for container, cpus in result.reused.items():
+        for container, cpus in result.reused_cpus.items():
             what = f"{about}init container {container}"
             what += "" if by_cause else f": {format_numbers('CPU', cpus)}"
             reused.setdefault(what, []).append(pod)
@@ -471,7 +471,7 @@ def _owners(results: Sequence[PodResult], node: NodeView) -> Iterator[Owner]:
     """Yields the containers with exclusive CPUs or devices, then the reserved CPUs."""
     for one in results:
         for container, held in (one.containers or {}).items():
-            reused = one.reused.get(container, CPUSet()).mask
+            reused = one.reused_cpus.get(container, CPUSet()).mask
             # CPUs of an init container that ends belong to the containers that reuse them.
             cpus = CPUSet.from_mask(held.exclusive.mask & ~reused)
             if cpus or any((held.devices or {}).values()):

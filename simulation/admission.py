@@ -198,8 +198,8 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     If the scheduler would not place the pod on the node, the refusal is `FailedScheduling`. If a
     critical pod that comes later evicts the pod, it is `Preempting`; `preempted` lists the pods
     that a critical pod evicts. `shared` explains, by container, why containers that request CPUs
-    have none of their own; `reused` are the CPUs of init containers that end that later containers
-    reuse. `removals` are the pods that would have to go, if requested.
+    have none of their own; `reused_cpus` are the CPUs of init containers that end that later
+    containers reuse. `removals` are the pods that would have to go, if requested.
     """
 
     pod: str
@@ -209,7 +209,7 @@ class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     preempted: tuple[str, ...] = ()
     shared: dict[str, str] = {}
     outside: tuple[OutsideAffinity, ...] = ()
-    reused: dict[str, CPUSet] = {}
+    reused_cpus: dict[str, CPUSet] = {}
     removals: Removals | None = None
 
 
@@ -322,7 +322,7 @@ def readmissions(reference: Reference, pods: Iterable[DescribedPod]) -> tuple[Po
         refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
         held = answer.containers if isinstance(answer, messages.Admitted) else None
         reused = reused_cpus(node_of(reference).read_pod(pod.manifest), held) if held else {}
-        results.append(PodResult(pod.name, held, refusal, reused=reused))
+        results.append(PodResult(pod.name, held, refusal, reused_cpus=reused))
     return tuple(results)
 
 
@@ -422,7 +422,7 @@ def admit(
             preempted,
             shared=why_shared(node.setup, pod, answer.containers),
             outside=outside_affinity(node, answer.containers),
-            reused=reused_cpus(pod, answer.containers),
+            reused_cpus=reused_cpus(pod, answer.containers),
         )
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 

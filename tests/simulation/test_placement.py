@@ -126,4 +126,4 @@ def test_cpus_of_an_init_container_that_ends_are_reused(tmp_path: Path) -> None:
     held = {name: one.exclusive.mask for name, one in result.containers.items()}
     later = (held["sidecar"] | held["main"]) & held["large"]
     assert later
-    assert result.reused == {"large": CPUSet.from_mask(later)}
+    assert result.reused_cpus == {"large": CPUSet.from_mask(later)}
