@@ -12,8 +12,6 @@ from numaproof.inputs.plurals import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numaproof.simulation.pods import DescribedPod
-
 _FIELDS: Mapping[str, str] = {
     "resourceClaims": "resource claims (DRA): the devices, CPUs and memory that drivers allocate",
     "nodeSelector": "nodeSelector: whether the node has the labels",
@@ -81,22 +79,16 @@ def of_pod(
     return (*gaps, NETWORKS) if has_networks else gaps
 
 
-def on_node(
-    pods: Iterable[DescribedPod], unknown_memory: str
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields the name and the gaps of each pod on a node.
+def of_memory(spec: Mapping[str, Any], unknown_memory: str) -> tuple[str, ...]:
+    """Returns the gap of a pod that requests memory on a machine whose memory is unknown.
 
     `unknown_memory` names the memory whose amount the machine's description does not show.
     """
-    what = (
-        f"memory: whether there is enough, because the machine's description doesn't show"
-        f" {unknown_memory}: add --assume memory=SIZE"
-    )
-    for pod in pods:
-        spec = pod.manifest["spec"]
-        parts = (spec, *(spec.get("initContainers") or ()), *spec["containers"])
-        asks = any("memory" in amounts for part in parts for amounts in _amounts(part))
-        yield pod.name, (*pod.gaps, what) if unknown_memory and asks else pod.gaps
+    parts = (spec, *(spec.get("initContainers") or ()), *spec["containers"])
+    if not unknown_memory or not any("memory" in each for part in parts for each in _amounts(part)):
+        return ()
+    why = f"because the machine's description doesn't show {unknown_memory}"
+    return (f"memory: whether there is enough, {why}: add --assume memory=SIZE",)
 
 
 def _gaps(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[str]:

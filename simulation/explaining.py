@@ -760,19 +760,19 @@ def cause_of(node: StartedNode, pod: Pod) -> Cause:
     return _cause(node, pod, observe(node, pod, node.setup.topology_policy))
 
 
-def _cause(node: StartedNode, pod: Pod, observed: ObservedAdmission) -> Cause:
-    if exceeded := tuple(_exceeded(node, pod)):
-        return Cause("empty node", exceeded)
+def _cause(node: StartedNode, pod: Pod, admission: ObservedAdmission) -> Cause:
+    if too_large := tuple(_resources_beyond_capacity(node, pod)):
+        return Cause("empty node", too_large)
     policy = node.setup.topology_policy
-    if observed.failure is not None:
-        return _allocation_cause(node.setup, pod, observed.failure)
-    refused = next((one for one in observed.merges if not one.admitted), None)
+    if admission.failure is not None:
+        return _allocation_cause(node.setup, pod, admission.failure)
+    refused = next((one for one in admission.merges if not one.admitted), None)
     if policy is None or refused is None:
         return Cause("allocatable", tuple(one.resource for one in node.shortages(pod)))
     return _merge_cause(policy, refused)
 
 
-def _exceeded(node: StartedNode, pod: Pod) -> Iterator[str]:
+def _resources_beyond_capacity(node: StartedNode, pod: Pod) -> Iterator[str]:
     """Yields the resources of which a pod requests more than the node has if it is empty."""
     state = node.device_manager.state
     asked = requests.requested_amounts(node.setup, state, pod, None)

@@ -25,7 +25,7 @@ from numaproof.simulation.admission import (
     readmissions,
 )
 from numaproof.simulation.causes import Cause
-from numaproof.simulation.evaluation_gaps import EvaluationGap, on_node, summarize
+from numaproof.simulation.evaluation_gaps import EvaluationGap, of_memory, summarize
 from numaproof.simulation.explaining import cause_of
 from numaproof.simulation.lint import Crash, crashes
 from numaproof.simulation.trials import shape, trial_node
@@ -238,7 +238,10 @@ def simulate_fleet(
         tuple(_after(one, by_name.get(one.name)) for one in answers),
         workloads,
         tuple(Placement(pod, node) for pod, node in placement.items()),
-        not_evaluated=summarize(on_node(pods, unknown_memory)),
+        not_evaluated=summarize(
+            (pod.name, (*pod.gaps, *of_memory(pod.manifest["spec"], unknown_memory)))
+            for pod in pods
+        ),
     )
 
 

@@ -29,7 +29,7 @@ from numaproof.simulation.admission import (
 )
 from numaproof.simulation.comparison import ComparedVariant  # noqa: TC001 - msgspec reads it
 from numaproof.simulation.configuration_check import ConfigurationFinding  # noqa: TC001 - likewise
-from numaproof.simulation.evaluation_gaps import RESIZE, on_node, summarize
+from numaproof.simulation.evaluation_gaps import RESIZE, of_memory, summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
 from numaproof.simulation.lint import crashes
@@ -208,10 +208,12 @@ def simulate(
         found = msgspec.structs.replace(found, warnings=told)
     arriving = (*pods, *(pod for action in actions for pod in action.pods))
     resizing = [one.pod.name for one in question.pods_on_node if RESIZE in one.pod.gaps]
-    gaps = summarize(
-        [*on_node(arriving, question.unknown_memory), *((name, (RESIZE,)) for name in resizing)]
-    )
-    return msgspec.structs.replace(found, not_evaluated=gaps)
+    gaps = [
+        (pod.name, (*pod.gaps, *of_memory(pod.manifest["spec"], question.unknown_memory)))
+        for pod in arriving
+    ]
+    gaps += [(name, (RESIZE,)) for name in resizing]
+    return msgspec.structs.replace(found, not_evaluated=summarize(gaps))
 
 
 class _Player:
