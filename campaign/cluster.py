@@ -12,11 +12,11 @@ import signal
 import threading
 import time
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import dask
 import distributed
@@ -29,10 +29,13 @@ from numaproof.workdir.scratch import ScratchError, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from numaproof.campaign.planning import Job
     from numaproof.campaign.worker import UnitResult
     from numaproof.protocol.campaign import Unit
+
+T = TypeVar("T")
 
 _WAITING = 3
 """Units assigned per worker thread, so that no thread waits for its next unit."""
@@ -255,16 +258,30 @@ def _local_client(folder: Path, processes: int) -> Iterator[distributed.Client]:
     }
     with ExitStack() as stack:
         with _without_interrupts():
-            cluster = stack.enter_context(
-                distributed.SpecCluster(
-                    scheduler={"cls": _Scheduler, "options": {**common, "dashboard": False}},
-                    workers=dict.fromkeys(range(processes), worker),
-                    worker=worker,
-                    security=security,
-                    silence_logs=logging.CRITICAL,
-                )
+            cluster = distributed.SpecCluster(
+                scheduler={"cls": _Scheduler, "options": {**common, "dashboard": False}},
+                workers=dict.fromkeys(range(processes), worker),
+                worker=worker,
+                security=security,
+                silence_logs=logging.CRITICAL,
             )
-        yield stack.enter_context(distributed.Client(cluster))
+            stack.enter_context(closed_at_last(cluster))
+        yield stack.enter_context(closed_at_last(distributed.Client(cluster)))
+
+
+@contextmanager
+def closed_at_last(process: AbstractContextManager[T]) -> Iterator[T]:
+    """Closes a Dask process after the block.
+
+    On a busy machine that can take too long, which must not hide an interrupt. The processes then
+    end with this one.
+    """
+    with ExitStack() as stack:
+        try:
+            yield stack.enter_context(process)
+        finally:
+            with suppress(TimeoutError):
+                stack.close()
 
 
 def credentials(
