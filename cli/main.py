@@ -7,7 +7,6 @@ only print something are killed by SIGPIPE if their reader exits.
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from numaproof.cli.commands import COMMANDS, LazyGroup
+from numaproof.cli.outputs import is_terminal_gone
 from numaproof.reports.safe_streams import shown_streams
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ def _run(name: str) -> int:
         code = CUT_SHORT if error.during_run else _READER_GONE
     except OSError as error:
         _drop_output()
-        if error.errno == errno.EIO and error.filename is None:
-            return CUT_SHORT  # the terminal is gone
+        if is_terminal_gone(error):
+            return CUT_SHORT
         _complain(f"{error.filename or 'input or output'}: {error.strerror or error}")
         code = WRONG_INPUT
     except (click.Abort, KeyboardInterrupt):

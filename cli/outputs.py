@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -246,11 +247,17 @@ def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) 
         finally:
             terminal.show(cut)
     except Exception as error:
+        why = "interrupted" if is_terminal_gone(error) else str(error)
         with suppress(OSError):  # the disk may be full
-            recorder.record(_early_end(began, done, str(error)))
+            recorder.record(_early_end(began, done, why))
         # The command prints the message itself to standard error.
         terminal.show(_early_end(began, done, "stopped by an error"))
         raise
+
+
+def is_terminal_gone(error: BaseException) -> bool:
+    """Whether the terminal was closed. On a busy machine, its signal comes after the error."""
+    return isinstance(error, OSError) and error.errno == errno.EIO and error.filename is None
 
 
 def _early_end(began: float, outcomes: Counter[str], why: str) -> RunEnded:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof.cli.outputs import follow
 from numaproof.protocol.events import RunEnded
 from numaproof.reports.files import EVENTS, FILES, read_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.events import AnyEvent
 
 Program = Callable[[str], str]
 
@@ -64,3 +72,17 @@ def test_closing_the_terminal_leaves_only_a_report(
     log.seek(0)
     assert log.read() == ""
     log.close()
+
+
+def test_a_run_whose_terminal_is_gone_is_interrupted(tmp_path: Path) -> None:
+    """Even if the error of a write comes before the signal."""
+
+    def events() -> Iterator[AnyEvent]:
+        yield from ()
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output error"):
+        follow(events(), tmp_path, as_json=False)
+    (end,) = read_events(tmp_path / EVENTS)
+    assert isinstance(end, RunEnded)
+    assert (end.complete, end.message) == (False, "interrupted")
