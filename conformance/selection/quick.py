@@ -67,7 +67,8 @@ def select(
     """The applicable runs of the quick set among these cases and machines.
 
     If the target doesn't make the claims that a run needs, runs on small machines replace it:
-    first, one for each untested requirement, and then the longest cases.
+    first, one for each untested requirement, and then the longest cases. Claims that no seeded bug
+    needs, such as what only a whole kubelet does, add a run for each of their requirements.
     """
     names: dict[str, set[str]] = {}
     for one in bundled_runs():
@@ -80,7 +81,8 @@ def select(
             [case], [one for one in machines if one.name in names[case.id]], target
         )
     ]
-    return asked + _substitutes(asked, cases, machines, target)
+    asked += _substitutes(asked, cases, machines, target)
+    return asked + _of_unseeded_claims(asked, cases, machines, target)
 
 
 def _substitutes(
@@ -112,6 +114,30 @@ def _substitutes(
         if case.id not in found:
             take(case)
     return list(found.values())
+
+
+def _of_unseeded_claims(
+    selected_runs: Sequence[SelectedCase],
+    cases: Sequence[Case],
+    machines: Sequence[ProfileMachine],
+    target: Target,
+) -> list[SelectedCase]:
+    """Returns runs for the untested requirements of claims that no bundled run needs."""
+    unseeded = target.capabilities.claims - {
+        need for run in bundled_runs() for need in of_case(run.case) or ()
+    }
+    if not unseeded:
+        return []
+    shown = {row for run in selected_runs for row in run.case.requirements}
+    found = []
+    for case in sorted(cases, key=lambda case: (len(case.steps), case.id)):
+        if shown.issuperset(case.requirements) or unseeded.isdisjoint(of_case(case.id) or ()):
+            continue
+        small = _small(case, machines, target) if _is_askable(case, target) else None
+        if small is not None:
+            found.append(small)
+            shown.update(case.requirements)
+    return found
 
 
 _ROOM = range(8, 65)
