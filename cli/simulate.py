@@ -296,6 +296,8 @@ def _errors(
 
     `product` may set what the configuration lacks; it can be empty.
     """
+    from msgspec.structs import replace
+
     from numaproof.protocol.messages import StartRefused
     from numaproof.simulation import configuration_check
     from numaproof.simulation.state_files import refused_file
@@ -303,7 +305,8 @@ def _errors(
     start = simulation.start
     if not isinstance(start, StartRefused) or (question.state and refused_file(start)):
         return ()
-    found = configuration_check.judge(question, product).findings
+    # What the state's files say about other settings is no error of the configuration.
+    found = configuration_check.judge(replace(question, state=None), product).findings
     return tuple(one for one in found if one.severity == "error")
 
 

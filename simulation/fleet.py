@@ -350,7 +350,9 @@ def _after(node: FleetNode, last: _Node | None) -> FleetNode:
 def unplaced_pods(simulation: FleetSimulation) -> Counter[str]:
     """Counts the pods that are not placed by what keeps most nodes from admitting them."""
     counts: Counter[str] = Counter()
+    starts = any(node.refusal is None for node in simulation.nodes)
+    otherwise = "evicted" if starts else "no kubelet starts; see `numaproof config check`"
     for one in simulation.workloads:
         if left := one.pods - one.placed_pods:
-            counts[str(one.last_refusals[0].cause) if one.last_refusals else "evicted"] += left
+            counts[str(one.last_refusals[0].cause) if one.last_refusals else otherwise] += left
     return counts

@@ -42,6 +42,9 @@ _PROGRAM = re.compile(
 _IN_CONTAINER = re.compile(r"(?:.*/bin/)?kubelet")
 _CONTINUED = re.compile(r"\\\n")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_TYPOGRAPHIC = frozenset("\u2013\u2014\u201c\u201d\u2018\u2019")
+"""What word processors make of ``--`` and quotes."""
+
 _COMMENT = re.compile(r"\s*(?:[#;]|$)")
 _YAML = re.compile(r"""\s*(?:["'\w./-]+\s*:(?:\s|$)|[{\[]|---|- )""")
 
@@ -216,6 +219,13 @@ class _Text:
         Only a shell reads `export` and `+=`, replaces variables, and ends a line at a comment.
         """
         found = [(line, match) for line in logical if (match := _ASSIGNMENT.match(line.text))]
+        assigned = {line for line, _ in found}
+        for line in logical:
+            if line not in assigned and _PROGRAM.search(line.text.replace("\n", " ")):
+                where = self._at(line.number).line()
+                message = "a command between the variables of an environment file"
+                fix = "keep only the command, with its flags on one line, or only the variables"
+                raise DocumentError(self._file, where, "", message, fix)
         is_shell = any(match[1] or match[3] for _, match in found)
         variables: dict[str, _Words] = {}
         for line, (_, name, is_appended, text) in ((line, match.groups()) for line, match in found):
@@ -292,8 +302,12 @@ class _Text:
 
     def _logical(self) -> Iterator[_Line]:
         text, first = "", 0
+        is_unit = any(map(_SECTION.match, self._physical))
         for number, line in enumerate(self._physical):
             if not text and _COMMENT.match(line):
+                continue
+            if is_unit and line.lstrip()[:1] in {"#", ";"}:
+                text += "\n"  # systemd ignores comments within a continued line
                 continue
             first = first if text else number
             if line.endswith("\\"):
@@ -312,6 +326,10 @@ class _Text:
             where = self._at(line.number).line()
             fix = "close the quote"
             raise DocumentError(self._file, where, "", f"not a command: {error}", fix) from None
+        if typographic := next((word for word in words if word[:1] in _TYPOGRAPHIC), None):
+            where, fix = self._at(line.number).line(), 'type -- and " instead'
+            message = f"{typographic.split('=')[0]!r} begins with a typographic dash or quote"
+            raise DocumentError(self._file, where, "", message, fix)
         end = line.number + line.text.count("\n") + 1
         found: _Words = []
         for word in words:

@@ -74,7 +74,8 @@ def _read(
     content: bytes, file: str, assume: Assumptions, no_cpu: str, node: Description | None
 ) -> MachineText | None:
     text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
-    text = uncomment(unquote(text))
+    # Web pages and mails have non-breaking spaces.
+    text = uncomment(unquote(text.replace("\u00a0", " ")))
     if several := sections.read(text):
         return assemble(file, _with_node(several, node), assume, no_cpu)
     if kubelet_log.LINE in text and kubelet_log.is_log(text):

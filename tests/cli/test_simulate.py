@@ -100,3 +100,15 @@ def test_a_corrupt_checkpoint_is_the_answer_without_pods(command: Command) -> No
     answered = command(*line, "kubelet")
     assert answered.code == 1
     assert "checkpoint is corrupted" in answered.out
+
+
+def test_fixes_are_about_the_configuration_alone(command: Command) -> None:
+    """The files of the node's state fit the settings that other fixes try."""
+    Path("kubelet.yaml").write_text(f"{KUBELET}cpuManagerPolicy: static\n")
+    state = {"policyName": "static", "defaultCpuSet": "0-7", "entries": {}}
+    Path("kubelet").mkdir()
+    Path("kubelet/cpu_manager_state").write_text(checkpoints.text(state))
+    line = ("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "--state")
+    fixes = re.findall("^  Fix: .*", command(*line, "kubelet").out, re.MULTILINE)
+    assert len(fixes) == 1
+    assert "reserve CPU" in fixes[0]

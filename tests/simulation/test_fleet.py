@@ -163,3 +163,9 @@ def test_nodes_whose_kubelets_can_panic_are_named(tmp_path: Path) -> None:
     text = "\n".join(as_plain(part) for part in fleet_parts(found))
     assert "p9: the kubelet can panic or hang" in text
     assert "docs/findings.md#hints-panic-on-node-id" in text
+
+
+def test_pods_are_not_placed_if_no_kubelet_starts(tmp_path: Path) -> None:
+    question = msgspec.structs.replace(SMALL, config={"cpuManagerPolicy": "static"})
+    found = simulate_fleet([NamedNode("a", question)], of_sizes(1), tmp_path)
+    assert unplaced_pods(found) == {"no kubelet starts; see `numaproof config check`": 1}
