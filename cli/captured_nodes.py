@@ -137,20 +137,25 @@ def _several(names: Sequence[str]) -> tuple[NodeFile, ...]:
 
 
 def _members(folder: Path) -> tuple[Path, ...]:
-    """Returns the captured nodes in a directory that isn't one itself."""
+    """Returns the captured nodes in a directory that isn't one itself, and names all others."""
     from numaproof import fakesys
     from numaproof.formats.nodes import contents
 
     if not folder.is_dir() or (folder / contents.RECORD).exists():
         return ()
     inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    return tuple(
+    found = tuple(
         path
         for path in inside
         if fakesys.is_archive(path)
         or (path / contents.RECORD).exists()
         or (path.is_dir() and fakesys.is_tree(path))
     )
+    others = ", ".join(path.name for path in inside if path not in found)
+    if found and others:
+        hint = "name a machine alone with --node NAME=FILE"
+        click.echo(f"{folder}: left out {others}: not captured nodes ({hint})", err=True)
+    return found
 
 
 def _existing(name: str) -> tuple[str, str]:

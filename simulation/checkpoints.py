@@ -418,6 +418,7 @@ def _judge_devices(file: Checkpoint, kubernetes: str) -> Judgement:
     found = (*_wrong_name(file), *device_checkpoint.findings(file.content, kubernetes))
     said = device_checkpoint.summary(file.content)
     steps = (
+        *_copy_again(file),
         "drain the node and stop the kubelet",
         f"delete {STATE_DIR}/{devices_checkpoint.FILE_NAME}",
         "start the kubelet, which writes a new file",
@@ -428,6 +429,11 @@ def _judge_devices(file: Checkpoint, kubernetes: str) -> Judgement:
 def _wrong_name(file: Checkpoint) -> Iterator[str]:
     if file.written_as:
         yield f"its content is that of {file.written_as}: copied under the wrong name?"
+
+
+def _copy_again(file: Checkpoint) -> Iterator[str]:
+    if file.written_as:
+        yield "copy the file again; go on only if the node's own file has this content"
 
 
 def _refusal(question: Question, file: Checkpoint, state_dir: Path) -> messages.StartRefused | None:
@@ -454,6 +460,7 @@ def _fix(file: Checkpoint, refusal: messages.StartRefused | None, findings: list
     if refusal is None and not findings:
         return []
     steps = [
+        *_copy_again(file),
         "drain the node and stop the kubelet",
         f"delete {STATE_DIR}/{file.kind}",
         "start the kubelet, which writes a new file",

@@ -49,6 +49,7 @@ def test_a_checkpoint_is_judged_by_its_name(run: Command) -> None:
         assert (
             "- its content is that of cpu_manager_state: copied under the wrong name?" in ended.out
         )
+        assert "copy the file again; go on only if" in ended.out
 
 
 def test_a_file_instead_of_the_state_directory_is_named(run: Command) -> None:
@@ -141,7 +142,9 @@ def test_machines_without_anything_else_are_nodes_of_a_fleet(run: Command) -> No
     run("profile", "tree", "epyc-7402p-nps2", "--out", "trees/big")
     run("profile", "tree", "laptop-4c8t", "--out", "trees/small")
     config = ("--config", "kubelet.yaml")
+    Path("trees/lscpu.txt").touch()
     ended = run("simulate", "--node", "trees", *config, "new.json")
+    assert "trees: left out lscpu.txt: not captured nodes" in ended.err
     assert ended.out.startswith("✓ 1 of 1 pod placed on 2 nodes")
     assert "big and 1 more: it has no pods" in ended.err
     bundled = ("--node", "a=laptop-4c8t", "--node", "b=trees/big")

@@ -15,6 +15,7 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.selection import quick
+from numaproof.conformance.selection.needs import of_case
 from numaproof.reference.implementation import Reference
 from quality import quick_set, suite
 from quality.catalogue import BUGS, WHOLE_RUN
@@ -111,10 +112,23 @@ def test_runs_that_do_not_apply_are_omitted(machines: dict[str, ProfileMachine])
     every = quick.select(CASES.values(), tuple(machines.values()), target)
     lower = replace(target, level="admission")
     fewer = quick.select(CASES.values(), tuple(machines.values()), lower)
-    assert 0 < len(fewer) <= len(every) <= len(RUNS)
+    bundled = [run for run in every if run.case.id in {one.case for one in RUNS}]
+    assert 0 < len(fewer) <= len(every)
+    assert len(bundled) <= len(RUNS)
     assert {run.case.level for run in fewer} <= {"invariants", "admission"}
     one = quick.select(CASES.values(), (machines["laptop-4c8t"],), target)
     assert {run.machine.name for run in one} == {"laptop-4c8t"}
+
+
+def test_claims_that_no_seeded_bug_needs_have_a_run_for_each_requirement(tmp_path: Path) -> None:
+    every = [ProfileMachine(fakesys.load_profile(n), tmp_path) for n in fakesys.bundled_profiles()]
+    runs = quick.select(CASES.values(), every, suite.target(InProcess(Reference)))
+    shown = {row for run in runs for row in run.case.requirements}
+    whole = ("feature node-allocatable", "feature static-pods", "operation resize")
+    for case in CASES.values():
+        if not set(whole).isdisjoint(of_case(case.id) or ()):
+            assert shown.issuperset(case.requirements), case.id
+    assert len(runs) < len(RUNS) + 50
 
 
 def test_replacement_runs_only_use_small_machines(
