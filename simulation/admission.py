@@ -15,7 +15,9 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.capacity import preemption
 from numaproof.reference.config import flags
 from numaproof.reference.implementation import Reference
-from numaproof.simulation import defects, requests
+from numaproof.reference.pods.manifest import read_pod
+from numaproof.reference.pods.pod import PodError
+from numaproof.simulation import defects, requests, state_files
 from numaproof.simulation.causes import Cause
 from numaproof.simulation.defects import NamedDefect
 from numaproof.simulation.evaluation_gaps import EvaluationGap
@@ -367,7 +369,19 @@ def start_reference(question: Question, state_dir: str) -> tuple[Reference, mess
     if state:
         write_files(Path(state_dir), for_reference(state.files, question.kubernetes))
     args = start_args(question, state_dir, state.pods if state else None)
+    if state and state_files.DEVICES not in state.files:
+        # Nobody knows the devices of these pods. Taken for new ones, they get devices.
+        unknown = {one.uid for one in state.pods if _requests_devices(one.pod)}
+        running = {uid: names for uid, names in (args.running or {}).items() if uid not in unknown}
+        args = msgspec.structs.replace(args, running=running)
     return reference, reference.call("start", args)
+
+
+def _requests_devices(pod: DescribedPod) -> bool:
+    try:
+        return bool(requests.extended_resources(read_pod(pod.manifest)))
+    except PodError:
+        return False
 
 
 def start_args(

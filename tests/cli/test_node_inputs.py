@@ -236,3 +236,15 @@ def test_a_missing_folder_of_an_output_is_an_error(run: Command) -> None:
     ended = run("simulate", *NODE, "new.json", "--nrt", "outt/nrt.yaml")
     assert ended.code == 2
     assert "outt/nrt.yaml: the folder outt does not exist; create it first" in ended.err
+
+
+def test_pods_without_a_device_checkpoint_get_devices_anew(run: Command) -> None:
+    nic = "vendor.example/nic"
+    amounts = {"cpu": 1, "memory": "1Gi", nic: 2}
+    Path("on-node.json").write_text(listing([listed_pod("old", {**amounts, "cpu": 2})]))
+    Path("new.json").write_text(json.dumps(listed_pod("new", amounts)))
+    words = ("simulate", *NODE, "--devices", f"{nic}=3@0", "--pods-on-node", "on-node.json")
+    for state in (), STATE:
+        ended = run(*words, *state, "new.json")
+        assert ended.code == 1
+        assert "2 held by containers, 1 free" in ended.out
