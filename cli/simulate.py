@@ -120,7 +120,7 @@ SOME_REFUSED = 1
     "--nrt",
     type=OUTPUT_FILE,
     metavar="FILE",
-    help="Also write the node in the end as a NodeResourceTopology.",
+    help="Also write the node after the last step as a NodeResourceTopology.",
 )
 @click.option(
     "--strict",
@@ -305,7 +305,7 @@ def _errors(
     start = simulation.start
     if not isinstance(start, StartRefused) or (question.state and refused_file(start)):
         return ()
-    # What the state's files say about other settings is no error of the configuration.
+    # With other settings, the state files may be refused; that isn't a configuration error.
     found = configuration_check.judge(replace(question, state=None), product).findings
     return tuple(one for one in found if one.severity == "error")
 

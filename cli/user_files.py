@@ -335,7 +335,7 @@ def _pod_files(file: UserFile) -> tuple[list[UserFile], tuple[str, ...]]:
 def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
     """Checks that a machine's description is enough for a configuration, and prints its gaps.
 
-    Settings of the machine's kubelet that the configuration has otherwise are added to its notes.
+    Settings of the machine's kubelet that differ from the configuration are added to its notes.
 
     Raises:
         DocumentError: the configuration depends on something that the description doesn't say.

@@ -194,8 +194,8 @@ class Driver:
         self._api.room = DISKS if args.check_node else ROOM
         self._earlier_probes = self._probes
         self._scope = str(args.config.get("topologyManagerScope") or "container")
-        self._level_rules = pods.level_rules(args.config, args.flags, self._version)
         gates = pods.enabled_gates(args.config, args.flags, self._version)
+        self._level_rules = pods.level_rules(gates, self._version)
         self._has_whole_pods = gates.get("PodLevelResourceManagers", False)
         new = [pod for pod in args.pods if pod["metadata"]["uid"] not in self._pods]
         for pod in new:

@@ -52,14 +52,11 @@ _CONTAINER = {
 }
 
 
-def level_rules(
-    config: KubeletConfiguration, flags: tuple[str, ...], version: str
-) -> type[PodRules] | None:
-    """The API server's rules for pod-level resources, with the same feature gates as the kubelet.
+def level_rules(gates: Mapping[str, bool], version: str) -> type[PodRules] | None:
+    """The API server's rules for pod-level resources; it has the kubelet's `enabled_gates`.
 
     None if it fills in nothing, or if the feature gates are invalid.
     """
-    gates = enabled_gates(config, flags, version)
     if not gates:
         return None
     known = release(version).under(gates)

@@ -377,7 +377,7 @@ def html(answer: AnswerReport) -> str:
 
 
 def svg(answer: AnswerReport) -> str:
-    """Renders only the drawing of the node in the end, as an SVG file."""
+    """Renders only the drawing of the node after the last step, as an SVG file."""
     last = (answer, *answer.what_ifs)[-1]
     setting = dict(answer.setting)
     title = " · ".join(filter(None, (setting.get("machine"), last.title)))

@@ -85,7 +85,7 @@ class _Drawing:
         if self.ownership.legend:
             yield Text()
         column = max((len(holder.name) for holder, _ in self.ownership.legend), default=0)
-        letters = max((len(holder.symbol) for holder, _ in self.ownership.legend), default=0)
+        letters = self.ownership.symbol_width
         for holder, cpus in self.ownership.legend:
             mark = (f" {holder.symbol:<{letters}} ", _style(holder))
             yield Text.assemble(mark, f" {holder.name.ljust(column)}  {cpus}")

@@ -91,7 +91,8 @@ def arrange(
     spanning = any(len(_sockets(node.cores or ())) > 1 for node in populated)
     parts = _nodes_of_sockets(populated) if spanning else _sockets_of_nodes(populated)
     bare = [_node(node, ()) for node in nodes if not node.cores]
-    parts = [_with_shared(part, caches) for part in parts] if caches else parts
+    by_cpu = {cpu: cache for cache in caches for cpu in cache.cpus}
+    parts = [_with_shared(part, by_cpu) for part in parts] if caches else parts
     parts += _alike_together(bare, stock or NOTHING)
     if missing := tuple(DrawnCore(None, (cpu,)) for cpu in sorted(elsewhere)):
         parts.append(Group("elsewhere", "Not in the topology", cores=missing))
@@ -162,11 +163,10 @@ def _with_caches(group: Group, cores: Iterable[Core]) -> Group:
     return replace(group, groups=tuple(named)) if boxes else group
 
 
-def _with_shared(group: Group, caches: Sequence[CacheGroup]) -> Group:
+def _with_shared(group: Group, by_cpu: Mapping[int, CacheGroup]) -> Group:
     """Divides the cores of a group by cache; cores with equal caches of their own stay together."""
     if group.groups:
-        return replace(group, groups=tuple(_with_shared(one, caches) for one in group.groups))
-    by_cpu = {cpu: cache for cache in caches for cpu in cache.cpus}
+        return replace(group, groups=tuple(_with_shared(one, by_cpu) for one in group.groups))
 
     def cache_of(core: DrawnCore) -> tuple[str, frozenset[int]]:
         cache = by_cpu.get(core.cpus[0]) if core.cpus else None
@@ -298,7 +298,7 @@ class Ownership:
     @property
     def symbol_width(self) -> int:
         """The length of the longest symbol; 0 without owners."""
-        return max((len(holder.symbol) for holder in self.holders.values()), default=0)
+        return max((len(holder.symbol) for holder, _ in self.legend), default=0)
 
 
 def numbering(drawings: Iterable[Iterable[Owner]]) -> Mapping[str, int]:

@@ -147,7 +147,7 @@ def _value(text: str, type_: str, name: str) -> Any:
 def variants(
     question: Question, changes: Sequence[Change], files: Sequence[tuple[str, ConfigurationFile]]
 ) -> tuple[Variant, ...]:
-    """Returns the node as it is, with every combination of the changes, and with each file.
+    """Returns the node unchanged, with every combination of changes, and with each file.
 
     The pods on the node get their resources anew, because its checkpoints rarely fit another
     configuration.

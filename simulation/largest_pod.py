@@ -95,8 +95,7 @@ def _largest(
 def _least_memory(node: StartedNode, cpus: int) -> Iterable[int]:
     """Yields amounts in MiB to try with some CPUs.
 
-    If the CPUs need several NUMA nodes, memory that also needs so many may be the only one whose
-    hints agree.
+    If the CPUs need several NUMA nodes, the hints may agree only if the memory needs as many.
     """
     yield 1
     nodes = fewest_nodes(node.setup.topology, cpus)

@@ -153,7 +153,7 @@ class _Search:
         return self.incumbent
 
     def _despite_more_room(self) -> tuple[str, ...]:
-        """Returns the best set for a pod that even an empty node refuses; usually there is none.
+        """Returns the best set for a pod that even an empty node refuses; usually it is empty.
 
         More free memory may lead the Memory Manager to nodes without suitable CPUs. If there are
         many pods, only single ones are tried.

@@ -204,8 +204,7 @@ def simulate(
         found = _Player(reference, question, str(own), wishes).play(start, pods, actions)
         found = msgspec.structs.replace(found, crashes=crashing)
     if not question.follows_docs:
-        told = warnings(question, pods, found, others)
-        found = msgspec.structs.replace(found, warnings=told)
+        found = msgspec.structs.replace(found, warnings=warnings(question, pods, found, others))
     arriving = (*pods, *(pod for action in actions for pod in action.pods))
     resizing = [one.pod.name for one in question.pods_on_node if RESIZE in one.pod.gaps]
     gaps = [

@@ -5,6 +5,7 @@ It is in ``quick.yaml``, which is written by `python -m quality quick-set`.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ class QuickSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     runs: tuple[QuickRun, ...]
 
 
+@cache
 def bundled_runs() -> tuple[QuickRun, ...]:
     """The quick set of the bundled cases.
 

@@ -160,7 +160,7 @@ def _written_by_script(text: str, file: str) -> list[Configuration]:
     """Returns what the here-documents and the commands of a script result in; none without either.
 
     Raises:
-        DocumentError: its only here-document is no configuration.
+        DocumentError: its only here-document is not a configuration.
     """
     # In YAML, they are part of strings, such as commands of cloud-init.
     bodies = [] if command_lines.is_yaml(text) else [*heredocs.bodies(text)]

@@ -44,7 +44,7 @@ _DEFAULTS = {
 
 
 def differing_settings(text: MachineText, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a note for each setting of a machine's kubelet that a configuration has otherwise."""
+    """Yields a note for each setting of a machine's kubelet that differs from a configuration."""
     for name, value in text.settings.items():
         other = config.get(name) or _DEFAULTS.get(name, value)
         if other != value:

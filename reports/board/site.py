@@ -363,7 +363,7 @@ def _implementation_page(board: Board, implementation: BoardImplementation, **mo
         badge=_badge_text(implementation.newest),
         changes=views.changes(implementation),
         findings=[found for found in board.findings if found.implementation is implementation],
-        told={row.id for row in rows},
+        detailed_ids={row.id for row in rows},
         not_met=sorted(rows, key=lambda row: STATES.index(states[row.id])),
         **more,
     )

@@ -122,7 +122,7 @@ WITHOUT_FIX = {"featureGates": {"PodLevelResourcesFixDefaulting": False}}
 def test_pod_level_resources_have_the_defaults_of_the_release(
     version: str, config: dict[str, Any], resources: dict[str, Any]
 ) -> None:
-    rules = pods.level_rules(config, (), version)
+    rules = pods.level_rules(pods.enabled_gates(config, (), version), version)
     assert pods.bind(TWO_CPUS, 0, rules)["spec"]["resources"] == resources
 
 
