@@ -16,7 +16,7 @@ import msgspec
 
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import facts_of
-from numaproof.conformance.cases.schema import Case, MergeStep, Step
+from numaproof.conformance.cases.schema import Case, MergeStep, PodSpec, Step
 from numaproof.conformance.fuzzing.interrupts import OutOfTimeError
 from numaproof.conformance.trees import as_discovered
 from numaproof.protocol import codec
@@ -97,9 +97,14 @@ class Shrinking:
 
 
 def _sound(scenario: Scenario) -> bool:
-    """Whether calls that need no node refer only to nodes and CPUs of the machine."""
+    """Whether pods have containers, and calls without a node refer to the machine's nodes and CPUs.
+
+    An API server refuses a pod without containers, and a kubelet may panic on it.
+    """
     cpus = facts_of(scenario.machine).all
     for step in scenario.case.steps:
+        if isinstance(step.admit, PodSpec) and not (step.admit.containers or step.admit.spec):
+            return False
         if step.merge is not None and not _of_its_nodes(step.merge):
             return False
         available = step.assign.available if step.assign else ""

@@ -122,9 +122,17 @@ class View:
 
     @cached_property
     def budgets(self) -> frozenset[str]:
-        """The pods with a budget; the state lists only the containers' shares."""
+        """The pods with a budget; the state lists only the containers' shares.
+
+        A pod keeps its budget if a later start would not give it one.
+        """
         return frozenset(
-            uid for uid, pod in self.pod_readings.items() if has_budget(pod, self.config)
+            uid
+            for uid, pod in self.pods.items()
+            if any(
+                has_budget(pods.read(pod, pod_resources(config, self.kubernetes)), config)
+                for config in (self.config, self.came_under(uid))
+            )
         )
 
     def came_under(self, uid: str) -> messages.KubeletConfiguration:
