@@ -17,6 +17,7 @@ from numaproof.kubelet.binary import BinaryError, Kubelet, build, identify
 from numaproof.kubelet.claims import hello
 from numaproof.kubelet.driver import Driver
 from numaproof.kubelet.machine_trees import DescribedMachines
+from numaproof.kubelet.pod_resources import UnreportableError
 from numaproof.kubelet.process import KubeletExitedError
 from numaproof.protocol import codec, messages
 from numaproof.workdir.scratch import scratch_place
@@ -53,6 +54,8 @@ class Server:
             return messages.Fault(what, str(error)[-last_words.MAX_TRACE :])
         except NoTreeError as error:
             return messages.Unsupported(f"this machine: {error}")
+        except UnreportableError as error:
+            return messages.Unsupported(str(error))
         except Exception as error:  # noqa: BLE001 - the protocol's fault
             return messages.Fault(str(error), traceback.format_exc())
 

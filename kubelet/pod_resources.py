@@ -116,6 +116,10 @@ def _of_pod(method: str, message: Message, expected: PodResources) -> Iterator[s
         yield f"{method} has {whole} for {pod}, but the checkpoints have {expected.whole}"
 
 
+class UnreportableError(Exception):
+    """The protocol has no form for something that the kubelet reports; the text names it."""
+
+
 @dataclass(frozen=True)
 class Resources:
     """CPUs, memory and devices, in a form that can be compared.
@@ -163,12 +167,9 @@ def _nodes(message: Message) -> tuple[int, ...]:
     return tuple(node.get("ID", 0) for node in message.get("topology", {}).get("nodes", []))
 
 
-def _blocks(message: Message) -> tuple[messages.MemoryBlock, ...]:
-    return tuple(
-        messages.MemoryBlock(
-            NUMASet(_nodes(block)),
-            block["memory_type"],
-            block.get("size", 0),
-        )
-        for block in message.get("memory", [])
-    )
+def _blocks(message: Message) -> Iterator[messages.MemoryBlock]:
+    for block in message.get("memory", []):
+        nodes = _nodes(block)
+        if any(node < 0 for node in nodes):
+            raise UnreportableError("memory on NUMA nodes with negative ids")
+        yield messages.MemoryBlock(NUMASet(nodes), block["memory_type"], block.get("size", 0))

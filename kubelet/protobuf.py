@@ -20,6 +20,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MORE = 0x80
 """The bit that a byte of a number has if more bytes follow."""
 _INTEGERS = frozenset({"bool", "int32", "int64", "uint32", "uint64", "enum"})
+_UNSIGNED = frozenset({"uint32", "uint64"})
 _MESSAGE = re.compile(r"message (\w+) \{([^}]*)\}")
 _FIELD = re.compile(r"(repeated )?(?:map<string, (\w+)>|(\w+)) (\w+) = (\d+);")
 
@@ -125,7 +126,9 @@ class Schema:
         if kind in _INTEGERS:
             if not isinstance(value, int):
                 raise ProtobufError(f"a {kind} is sent as bytes")
-            return bool(value) if kind == "bool" else _to_signed(value)
+            if kind == "bool":
+                return bool(value)
+            return value if kind in _UNSIGNED else _to_signed(value)
         if not isinstance(value, bytes):
             raise ProtobufError(f"a {kind} is sent as a number")
         if kind == "bytes":

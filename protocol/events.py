@@ -246,7 +246,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     cases and machines. `reason` explains why a known failure is accepted. `baseline_divergence` is
     the baseline that the answers followed, if either baseline was acceptable and they differ.
     `finding` has the fields of the message if an answer was wrong. `case_text` is a case file with
-    only this case, in a failed run.
+    only this case, in a failed run. With `only_invariants`, the case is above the claimed level:
+    its steps accepted any answer that broke no invariant, so the run says nothing about its
+    `requirements`.
 
     `needs` are the claims that the calls need; `missing_claim` is the first of them that the
     implementation lacks; `declined_claims` are claims that it makes, although it answered with
@@ -284,11 +286,13 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     violated_requirements: tuple[str, ...] = ()
     finding: ReportedFinding | None = None
     case_text: str = ""
+    only_invariants: bool = False
 
     @property
     def judged_requirements(self) -> tuple[str, ...]:
         """The requirements for which this run has an outcome, violated ones first."""
-        return tuple(dict.fromkeys((*self.violated_requirements, *self.requirements)))
+        own = () if self.only_invariants else self.requirements
+        return tuple(dict.fromkeys((*self.violated_requirements, *own)))
 
     @property
     def violates_own(self) -> bool:

@@ -70,10 +70,9 @@ def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[Render
     yield from (Text(f"{side}: {count}", "dim") for side, count in wording.baseline_counts(summary))
     yield from _by_chance(summary)
     yield from _coverage_lines(summary)
-    yield from (Text(one_line(line, _VALUE), "dim") for line in wording.claims_lines(summary))
+    claims = wording.claims_lines(summary, brief=True)
+    yield from (Text(one_line(line, _VALUE), "dim") for line in claims)
     yield from _circumstances(summary)
-    if summary.untested_ids:
-        yield Text(f"{wording.untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
     yield from (
         Text(one_line(line, _VALUE), "bold yellow") for line in wording.leftover_lines(summary)

@@ -122,6 +122,7 @@ def untested_line(summary: Summary) -> str:
 
 
 _MAX_CLAIMS = 20
+_FEW_CLAIMS = 3
 _MAX_LEFT = 20
 
 
@@ -140,10 +141,11 @@ def budget_line(summary: Summary) -> str:
     return ""
 
 
-def claims_lines(summary: Summary) -> tuple[str, ...]:
+def claims_lines(summary: Summary, *, brief: bool = False) -> tuple[str, ...]:
     """Returns sentences about the implementation's claims, starting with contradicted ones.
 
     They explain why case runs were unsupported, which claims are missing and which are assumed.
+    If `brief`, long lists are only counted.
     """
     review = summary.end.claims if summary.end else None
     if review is None:
@@ -151,18 +153,26 @@ def claims_lines(summary: Summary) -> tuple[str, ...]:
     what = "example" if summary.fuzz else "case run"
     lines = [f"{one}." for one in review.untrue]
     unclaimed = [*review.missing_claims.items()]
-    lines += [
-        f"{claim} not claimed: {plural(count, what)} skipped."
-        for claim, count in unclaimed[:_MAX_CLAIMS]
-    ]
-    if left := sum(count for _, count in unclaimed[_MAX_CLAIMS:]):
-        lines.append(f"Other features not claimed: {plural(left, what)} skipped.")
+    if brief and len(unclaimed) > _FEW_CLAIMS:
+        skipped = plural(sum(review.missing_claims.values()), what)
+        lines.append(f"{skipped} skipped: {len(unclaimed)} features not claimed; see the report.")
+    else:
+        lines += [
+            f"{claim} not claimed: {plural(count, what)} skipped."
+            for claim, count in unclaimed[:_MAX_CLAIMS]
+        ]
+        if left := sum(count for _, count in unclaimed[_MAX_CLAIMS:]):
+            lines.append(f"Other features not claimed: {plural(left, what)} skipped.")
     if review.declined_runs:
         lines.append(f"Claimed, but answered unsupported: {plural(review.declined_runs, what)}.")
+    if above := sum(run.only_invariants and run.outcome != "unsupported" for run in summary.runs):
+        lines.append(f"Above the level, judged only by the invariants: {plural(above, what)}.")
     levels = [one for one in review.possible if one.startswith("level ")]
     lines += [f"Could be claimed: {one}." for one in levels]
     if allowed := [one for one in review.possible if one not in levels]:
-        lines.append(f"Possible with its operations, but not claimed: {', '.join(allowed)}.")
+        long = brief and len(allowed) > _FEW_CLAIMS
+        listed = f"{len(allowed)} features; see the report" if long else ", ".join(allowed)
+        lines.append(f"Possible with its operations, but not claimed: {listed}.")
     if review.assumes_features:
         lines.append(
             "`features` is missing in hello, so all features that the operations, policies and"

@@ -39,10 +39,10 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.execution.session import Call, Session
     from numaproof.conformance.judging.baselines import Baselines
     from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariants import InvariantChecker
@@ -57,6 +57,11 @@ _UNPLAYABLE = (ValueError, LookupError, codec.ProtocolError, UnsupportedError)
 """Errors from badly written steps: invalid values, unknown names, values that don't fit the
 protocol, and amounts too large to compute with.
 """
+
+
+def starts_implicitly(case: Case) -> bool:
+    """Whether the node is started before the first step."""
+    return case.steps[0].verb not in _WITHOUT_START
 
 
 @contextmanager
@@ -152,7 +157,7 @@ class Player:
             raise NotSupportedError("an operation that scenarios can use")
         with playing(self.case.id, 0):
             self.session.devices = self._devices_of(self.case.devices, self.case.failing)
-            if self.case.steps[0].verb not in _WITHOUT_START:
+            if starts_implicitly(self.case):
                 self.step(Step(start=StartStep()))
 
     def step(self, step: Step) -> None:
@@ -229,16 +234,7 @@ class Player:
             elif not self._is_open(expected):
                 raise LookupError(f"gone: the pod {name} is not on the node")
         if step.offline or step.memory:
-            machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
-            self.session.machine = manifests.with_memory(machine, step.memory)
-            self.session.from_tree = False  # the tree describes the original machine
-            if step.offline:
-                self.session.note(
-                    f"took {format_numbers('CPU', CPUSet.parse(step.offline))} offline"
-                )
-            for change in step.memory:
-                self.session.note(_changed_memory(change))
-            self.facts = type(self.facts)(self.session.machine)
+            self._change_machine(step)
         written = merge_configs(self.case.config, step.config)
         config = manifests.texts_where_due(expressions.expand(written, self.names()))
         if step.devices is not None:
@@ -248,8 +244,22 @@ class Player:
             self.session.note(f"bound pod {pod.pod} to the node while the kubelet was down")
         answer = self.session.start(config, step.flags, from_tree=step.tree, running=step.running)
         if self.session.start_answer is not None:
+            # If only the kubelet restarts, the start itself admits the pods.
+            if self.checks_invariants and self.session.pods and not step.running:
+                self._note(self.session.calls[-1], self.checker.after_start(self._look))
             self._readmit(expected)
         self._judge(answer, expected)
+
+    def _change_machine(self, step: StartStep) -> None:
+        """Takes CPUs offline and changes memory while the kubelet is down."""
+        machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
+        self.session.machine = manifests.with_memory(machine, step.memory)
+        self.session.from_tree = False  # the tree describes the original machine
+        if step.offline:
+            self.session.note(f"took {format_numbers('CPU', CPUSet.parse(step.offline))} offline")
+        for change in step.memory:
+            self.session.note(_changed_memory(change))
+        self.facts = type(self.facts)(self.session.machine)
 
     def _readmit(self, expected: Expectation) -> None:
         for uid in list(self.session.pods):
@@ -369,11 +379,14 @@ class Player:
             # The reference didn't break; the request is invalid.
             raise ValueError(answer.message.partition(": ")[2])
         if self.checks_invariants and not isinstance(answer, messages.Fault):
-            found = self.checker.after(call.args, answer, self._look)
-            broken_invariants = [one for one in found if not self._shared(one)]
-            self.broken_invariants += [(one, self.facts) for one in broken_invariants]
-            call.problems += [one.finding for one in broken_invariants]
+            self._note(call, self.checker.after(call.args, answer, self._look))
         call.problems += self._unmet(expected, answer)
+
+    def _note(self, call: Call, violations: Iterable[Violation]) -> None:
+        """Records the broken invariants that aren't shared with kubelets as problems of a call."""
+        broken_invariants = [one for one in violations if not self._shared(one)]
+        self.broken_invariants += [(one, self.facts) for one in broken_invariants]
+        call.problems += [one.finding for one in broken_invariants]
 
     def _look(self) -> View | None:
         """Requests the state for the invariants; None if the node can't report it.

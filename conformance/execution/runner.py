@@ -10,17 +10,18 @@ import msgspec
 
 from numaproof.conformance.cases import expressions, releases, writing
 from numaproof.conformance.cases.loading import CaseError, applies
-from numaproof.conformance.cases.schema import Case, Machines, Step
+from numaproof.conformance.cases.schema import Case, Machines, StartStep, Step
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.machines import AnyMachine, GivenMachine, ProfileMachine
-from numaproof.conformance.execution.player import playing
+from numaproof.conformance.execution.player import playing, starts_implicitly
 from numaproof.conformance.execution.run import Run, Target, reference_target
 from numaproof.conformance.execution.truncation import reported_finding
 from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -28,21 +29,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.execution.harness_run import HarnessRun
+    from numaproof.protocol.messages import Level
 
 
 @dataclass(frozen=True)
 class SelectedCase:
-    """A case on a machine."""
+    """A case on a machine.
+
+    Attributes:
+        case: the case.
+        machine: the machine.
+        only_invariants: whether the case is above the claimed level, so that its steps accept any
+            answer and only the invariants are checked.
+    """
 
     case: Case
     machine: AnyMachine
+    only_invariants: bool = False
 
     @classmethod
-    def on(cls, machine: AnyMachine, case: Case) -> SelectedCase:
-        """Pairs a case with a machine, and marks it if it starts from the machine's tree."""
+    def on(cls, machine: AnyMachine, case: Case, level: Level = LEVELS[-1]) -> SelectedCase:
+        """Pairs a case with a machine, for a target that claims `level`.
+
+        Marks the case if it starts from the machine's tree.
+        """
         if isinstance(machine, ProfileMachine) and machines.starts_from_tree(machine, case):
             case = msgspec.structs.replace(case, tree=True)
-        return cls(case, machine)
+        above = not applies(case.level, level)
+        return cls(_accepting_any_answer(case) if above else case, machine, above)
 
     @property
     def info(self) -> MachineInfo:
@@ -55,16 +69,22 @@ def select(
 ) -> list[SelectedCase]:
     """The cases, each on every machine that it applies to.
 
-    Cases for other releases or for levels above the target's are left out. A case with its own
-    machine runs only on that machine.
+    Cases for other releases are left out. Cases above the target's level accept any answer. A case
+    with its own machine runs only on that machine.
     """
     return [
-        SelectedCase.on(machine, case)
+        SelectedCase.on(machine, case, target.level)
         for case in cases
-        if applies(case.level, target.level)
-        and releases.includes(case.kubernetes, target.kubernetes)
+        if releases.includes(case.kubernetes, target.kubernetes)
         for machine in _machines(case, catalogue)
     ]
+
+
+def _accepting_any_answer(case: Case) -> Case:
+    first = (Step(start=StartStep()),) if starts_implicitly(case) else ()
+    steps = (*first, *case.steps)
+    open_steps = tuple(msgspec.structs.replace(step, expect="anything") for step in steps)
+    return msgspec.structs.replace(case, steps=open_steps, defect=None)
 
 
 def _machines(case: Case, catalogue: Sequence[ProfileMachine]) -> Sequence[AnyMachine]:
@@ -142,6 +162,7 @@ def play_case(
         violated_requirements=run.violated_requirements(result),
         finding=reported_finding(result.finding),
         case_text=writing.text(selected_case.case) if result.outcome not in events.GOOD else "",
+        only_invariants=selected_case.only_invariants,
     )
     return PlayedCase(run, finished)
 

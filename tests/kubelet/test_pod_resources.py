@@ -11,7 +11,7 @@ import pytest
 
 from builders.devices import NIC
 from numaproof.kubelet import pod_resources, sockets
-from numaproof.kubelet.pod_resources import PodResources, Resources
+from numaproof.kubelet.pod_resources import PodResources, Resources, UnreportableError
 from numaproof.protocol.messages import MemoryBlock
 from numaproof.protocol.sets import CPUSet, NUMASet
 
@@ -180,3 +180,9 @@ async def test_an_error_of_get_is_not_hidden(tmp_path: Path) -> None:
     async with answering(tmp_path, {"unknown": 1}):
         with pytest.raises(grpc.RpcError):
             await differences(tmp_path, app=APP, shared=Resources())
+
+
+def test_memory_on_a_node_with_a_negative_id_can_not_be_reported() -> None:
+    block = {"memory_type": "memory", "size": 1, "topology": {"nodes": [{"ID": -1}]}}
+    with pytest.raises(UnreportableError, match="negative ids"):
+        Resources.read({"memory": [block]})

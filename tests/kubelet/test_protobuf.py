@@ -35,6 +35,7 @@ SCHEMA = Schema(
       repeated Inner inners = 9;
       map<string, Inner> by_name = 10;
       enum choice = 16;
+      uint64 size = 17;
     }
     """
 )
@@ -52,6 +53,7 @@ MINUS_ONE = "ff ff ff ff ff ff ff ff ff 01"
         ({"number": 150}, "20 96 01"),
         ({"number": -1}, f"20 {MINUS_ONE}"),
         ({"number": -(1 << 63)}, "20 80 80 80 80 80 80 80 80 80 01"),
+        ({"size": (1 << 64) - 1}, f"88 01 {MINUS_ONE}"),
         ({"numbers": [1, 0, -1]}, f"28 01 28 00 28 {MINUS_ONE}"),
         ({"texts": ["a", ""]}, "32 01 61 32 00"),
         ({"labels": {"a": "b"}}, "3a 06 0a 01 61 12 01 62"),
@@ -142,8 +144,10 @@ PLAIN: dict[str, SearchStrategy[Any]] = {
     "string": st.text(max_size=4),
     "bytes": st.binary(max_size=4),
     "bool": st.booleans(),
+    "uint32": st.integers(0, (1 << 32) - 1),
+    "uint64": st.integers(0, (1 << 64) - 1),
 }
-"""Other kinds that aren't messages are numbers."""
+"""Other kinds that aren't messages are signed numbers."""
 
 
 @cache

@@ -8,6 +8,7 @@ those for checkpoint files, are checked only if the implementation claims them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,19 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
     if next(node.check_pod_list(after), None) is None:
         yield from affinity.on_change(before, after)
     yield from node.on_change(before, after)
+
+
+def on_restored_state(view: View) -> Iterator[Violation]:
+    """Checks the CPUs and the memory that a start has restored for the pods of a view.
+
+    Devices, affinities and metrics appear only when plugins register and pods are admitted again.
+    """
+    wrong = next(node.check_pod_list(view), None)
+    if wrong is not None:
+        yield wrong
+        return
+    yield from cpus.on_state(view)
+    yield from memory.on_state(view)
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
@@ -130,6 +144,25 @@ class InvariantChecker:
             found += on_change(previous, view)
         self._continuous = True
         return found
+
+    def after_start(self, look: Callable[[], View | None]) -> list[Violation]:
+        """Returns the invariants broken by what a start restored for the pods on the node.
+
+        Args:
+            look: requests the state, before the pods are admitted again.
+        """
+        if self.now is None or not self._continuous:
+            return []
+        view = look()
+        if view is None:
+            return []
+        kept = {uid: pod for uid, pod in view.pods.items() if uid in self.now.pods}
+        restored = replace(view, pods=kept)
+        return [
+            *on_restored_state(restored),
+            *cpus.on_change(self.now, restored),
+            *node.memory_on_change(self.now, restored),
+        ]
 
     def _of_answer(
         self, args: messages.Args, answer: messages.Answer, view: View

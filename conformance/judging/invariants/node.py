@@ -129,20 +129,8 @@ def _cpu_file(view: View) -> Iterator[Violation]:
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
     """Containers keep their memory and devices until they end, even across restarts."""
-    kept, keeps = (keeps_memory(view.config, view.kubernetes) for view in (before, after))
-    for place, container in after.containers():
-        had = before.state.pods.get(place[0], {}).get(place[1])
-        if had is None or place in before.ended_containers:
-            continue
-        gained = not had.memory and place[0] in after.reclassified_pods
-        moved = had.memory != container.memory and _differ(had.memory, container.memory)
-        if kept == keeps and moved and not gained:
-            of = _whose_memory(place, before, after)
-            message = (
-                f"the memory of {format_place(place)} changed from {_blocks(had)}"
-                f" to {_blocks(container)}"
-            )
-            yield Violation(f"memory{of}-stays", "MEM-STATIC-012", message, places=(place,))
+    yield from memory_on_change(before, after)
+    for place, had, container in _still_there(before, after):
         for resource, ids in (had.devices or {}).items():
             now = (container.devices or {}).get(resource, ())
             if set(ids) != set(now):
@@ -152,6 +140,34 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
                     f" to {format_names(now)}"
                 )
                 yield Violation("devices-stay", "NODE-RESTART-001", message, places=(place,))
+
+
+def memory_on_change(before: View, after: View) -> Iterator[Violation]:
+    """Containers keep their memory until they end, even across restarts."""
+    if keeps_memory(before.config, before.kubernetes) != keeps_memory(
+        after.config, after.kubernetes
+    ):
+        return
+    for place, had, container in _still_there(before, after):
+        gained = not had.memory and place[0] in after.reclassified_pods
+        moved = had.memory != container.memory and _differ(had.memory, container.memory)
+        if moved and not gained:
+            of = _whose_memory(place, before, after)
+            message = (
+                f"the memory of {format_place(place)} changed from {_blocks(had)}"
+                f" to {_blocks(container)}"
+            )
+            yield Violation(f"memory{of}-stays", "MEM-STATIC-012", message, places=(place,))
+
+
+def _still_there(
+    before: View, after: View
+) -> Iterator[tuple[Place, messages.Container, messages.Container]]:
+    """Containers that have not ended, with what they had and have."""
+    for place, container in after.containers():
+        had = before.state.pods.get(place[0], {}).get(place[1])
+        if had is not None and place not in before.ended_containers:
+            yield place, had, container
 
 
 def _whose_memory(place: Place, before: View, after: View) -> str:

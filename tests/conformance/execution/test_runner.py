@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from builders.targets import ProcessBacked, case_of, target_of
+from builders.targets import ChangedReference, ProcessBacked, case_of, changed_reference, target_of
+from numaproof.conformance.cases.schema import StartStep, open_step
 from numaproof.conformance.check import check
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
@@ -17,6 +18,7 @@ from numaproof.conformance.execution.implementation import Crashed, InProcess, h
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
+from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 from numaproof.reports.summary import summarize
 
@@ -28,6 +30,10 @@ STATIC = 'config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}\n'
 GOOD = msgspec.structs.replace(case_of(STATIC + "steps: [{state: {}}]"), id="good-case")
 BAD = msgspec.structs.replace(
     case_of(STATIC + "steps: [{state: {}, expect: {shared: 3}}]"), id="bad-case"
+)
+
+ADMITTED = case_of(
+    STATIC + "steps: [{admit: {pod: a, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}}]"
 )
 
 
@@ -56,13 +62,70 @@ def test_a_run_has_a_start_every_case_and_an_end(reference: Target, laptop: Prof
     assert summarize([started, good, bad, ended]).verdict == "failed"
 
 
-def test_cases_for_other_levels_or_releases_are_omitted(
-    reference: Target, laptop: ProfileMachine
-) -> None:
-    target = target_of(InProcess(Reference), level="invariants")
-    assert runner.select([GOOD], [laptop], target) == []
+def test_cases_for_other_releases_are_omitted(reference: Target, laptop: ProfileMachine) -> None:
     old = msgspec.structs.replace(GOOD, kubernetes="< 1.34")
     assert runner.select([old], [laptop], reference) == []
+
+
+def without_pods(answer: messages.Answer) -> messages.Answer:
+    assert isinstance(answer, messages.State)
+    return msgspec.structs.replace(answer, pods={})
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "outcome", "judged"),
+    [
+        (BAD, {}, "pass", ()),
+        (ADMITTED, {"start": lambda _: messages.StartRefused("config", "no")}, "pass", ()),
+        (ADMITTED, {"state": without_pods}, "fail", ("CPU-REMOVE-003",)),
+    ],
+)
+def test_a_case_above_the_level_is_judged_only_by_the_invariants(
+    case: Case,
+    changes: dict[str, Any],
+    outcome: str,
+    judged: tuple[str, ...],
+    laptop: ProfileMachine,
+) -> None:
+    target = target_of(changed_reference(**changes), level="invariants")
+    _, played, _ = check_events(target, [case], laptop)
+    assert isinstance(played, events.CaseFinished)
+    assert (played.outcome, played.only_invariants) == (outcome, True)
+    assert (played.requirements, played.judged_requirements) == (case.requirements, judged)
+
+
+class Forgetful(ChangedReference):
+    """Shows no exclusive CPUs from a start until the first admission."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = ""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        answer = super().call(operation, args)
+        if operation != "state":
+            self._last = operation
+        if isinstance(answer, messages.State) and self._last == "start":
+            pods = {
+                uid: {
+                    name: msgspec.structs.replace(one, cpus=answer.shared, exclusive=CPUSet())
+                    for name, one in containers.items()
+                }
+                for uid, containers in answer.pods.items()
+            }
+            return msgspec.structs.replace(answer, pods=pods)
+        return answer
+
+
+def test_a_restart_shows_at_once_what_pods_have(laptop: ProfileMachine) -> None:
+    case = msgspec.structs.replace(ADMITTED, steps=(*ADMITTED.steps, open_step(start=StartStep())))
+    outcomes = [
+        one.outcome
+        for played in (InProcess(Reference), InProcess(Forgetful))
+        for one in check_events(target_of(played, level="invariants"), [case], laptop)
+        if isinstance(one, events.CaseFinished)
+    ]
+    assert outcomes == ["pass", "fail"]
 
 
 def test_the_reproducing_command_has_all_relevant_options(
