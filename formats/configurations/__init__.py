@@ -45,6 +45,7 @@ from numaproof.formats.configurations.configuration import (
     stack,
     with_drop_in,
 )
+from numaproof.formats.configurations.environment import require_flags, with_environment
 from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.quoting import unquote
@@ -133,14 +134,14 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
     others.refuse_text(text, file)
     written = _written_by_script(text, file)
     if written:
-        yield stack(written)
+        yield _stack(written)
     elif flag_log.is_flag_log(text):
         yield from flag_log.read(text, file)
     elif user_data.is_user_data(text):
         layers = [one for part in user_data.message_parts(text) for one in _read_part(part, file)]
         if not layers:
             raise DocumentError(file, 1, "", "user data without a kubelet configuration", plain.FIX)
-        yield stack(layers)
+        yield _stack(layers)
     elif bottlerocket.is_toml(text):
         yield from bottlerocket.read(text, file)
     elif command_lines.is_command_line(text):
@@ -154,6 +155,19 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
         if not documents:
             raise DocumentError(file, 1, "", "no document in the file", plain.FIX)
         yield from _read_all(documents, text)
+
+
+def _stack(layers: Sequence[Configuration]) -> Configuration:
+    """Returns the layers that a script or user data write on top of each other.
+
+    Raises:
+        DocumentError: nothing results.
+    """
+    resolved = with_environment(layers)
+    found = stack(resolved)
+    if not found.document.data:
+        require_flags(layers, resolved)
+    return found
 
 
 def _written_by_script(text: str, file: str) -> list[Configuration]:
@@ -256,12 +270,19 @@ def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> C
 
     A KubeletConfiguration on top of another file is a drop-in. So is the first one, on top of the
     kubelet's defaults, if all files are drop-ins.
+
+    Raises:
+        DocumentError: units and environment files result in no flags, or in templates.
     """
     unset = Configuration("", "", MergedDocument(layers[0].document, {}))
+    resolved = with_environment(layers)
+    require_flags(layers, resolved)
+    layers = resolved
     found = reduce(_on_top, [unset, *layers] if are_drop_ins else layers)
     if len(layers) > 1:
         files = ", ".join(one.document.file for one in layers)
         found = found._replace(notes=(*found.notes, f"files, in order: {files}"))
+    _refuse_templates(found)
     return found
 
 

@@ -22,6 +22,7 @@ from numaproof.formats.configurations.configuration import (
     with_drop_in,
     with_place,
 )
+from numaproof.formats.configurations.environment import has_flags, with_environment
 from numaproof.formats.configurations.inner_files import (
     decode_base64,
     decode_url,
@@ -82,6 +83,8 @@ class _Image:
         layers = sorted((*self._files(), *self._units()), key=itemgetter(0, 1))
         if not layers:
             raise self._nothing()
+        resolved = with_environment([layer for _, _, layer in layers])
+        layers = [(*one[:2], layer) for one, layer in zip(layers, resolved, strict=True)]
         left: tuple[str, ...] = ()
         if any(kind == _FILE for kind, _, _ in layers):
             left = tuple(path for kind, path, _ in layers if kind == _ELSEWHERE)
@@ -162,7 +165,7 @@ class _Image:
                 content = value_at(self._document.data, place)
                 if isinstance(content, str):
                     found = self._flags(place, "kubelet.service", content)
-                    if found.flags:
+                    if found.command or any(map(has_flags, found.variables.values())):
                         yield _WITH_FLAGS, dotted_path(place), found
 
     def _flags(self, place: PathTuple, source: str, content: str) -> Configuration:
