@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from numaproof.inputs import transcripts
 from numaproof.inputs.documents import LISTING, DocumentError, dotted_path, value_at
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.inputs.plurals import plural
@@ -173,7 +174,7 @@ class _Reader:
         errors: list[DocumentError] = []
         documents: list[Document] = []
         with collect_errors(errors):
-            documents += split_documents(text, file, errors, LISTING)
+            documents += split_documents(transcripts.outputs(text), file, errors, LISTING)
         has_kind = any(map(_is_about_kubernetes, documents))
         if is_optional and not has_kind and not (errors and _KIND_LINE.search(text)):
             is_template = bool(errors) and "{{" in text

@@ -46,6 +46,7 @@ from numaproof.formats.configurations.configuration import (
     with_drop_in,
 )
 from numaproof.formats.configurations.environment import require_flags, with_environment
+from numaproof.inputs import transcripts
 from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.quoting import unquote
@@ -53,7 +54,7 @@ from numaproof.inputs.streams import split_documents
 from numaproof.reference.config import fields, flags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 __all__ = ["EFFECTIVE", "Configuration", "Flag", "choose", "combine", "read"]
@@ -132,6 +133,9 @@ def read(text: str, file: str) -> tuple[Configuration, ...]:
 def _read_text(text: str, file: str) -> Iterator[Configuration]:
     text = unquote(text)
     others.refuse_text(text, file)
+    if shown := transcripts.parts(text):
+        yield from _read_transcript(shown, file)
+        return
     written = _written_by_script(text, file)
     if written:
         yield _stack(written)
@@ -168,6 +172,58 @@ def _stack(layers: Sequence[Configuration]) -> Configuration:
     if not found.document.data:
         require_flags(layers, resolved)
     return found
+
+
+def _read_transcript(shown: Sequence[transcripts.Part], file: str) -> Iterator[Configuration]:
+    """Yields what the commands and outputs in a transcript result in, for each host.
+
+    Raises:
+        DocumentError: they contain no configuration.
+    """
+    hosts: dict[str, dict[str, tuple[Configuration, ...]]] = {}
+    refusals: list[DocumentError] = []
+    for part in shown:
+        is_command = command_lines.is_command_line(part.text)
+        text = part.text if is_command else part.output
+        if not text.strip():
+            continue
+        try:
+            found = tuple(_read_text(text, file))
+        except DocumentError as error:
+            message = f"the output of `{part.command}`: {error.message}"
+            refusals.append(DocumentError(file, error.line, error.field, message, error.fix))
+        else:
+            # What a command shows again replaces what it showed before.
+            hosts.setdefault(part.host, {})[part.command] = found
+    if not hosts:
+        fix = "save the configuration that it shows in a file of its own"
+        raise next(
+            iter(refusals),
+            DocumentError(file, 1, "", "a terminal's transcript without a configuration", fix),
+        )
+    notes = tuple(_left_out(refusals))
+    for host, outputs in hosts.items():
+        for one in _shown_on_host(outputs):
+            name = one.name or (host if len(hosts) > 1 else "")
+            yield one._replace(name=name, notes=(*one.notes, *notes))
+
+
+def _shown_on_host(
+    outputs: Mapping[str, tuple[Configuration, ...]],
+) -> Iterator[Configuration]:
+    """Yields the configuration of a host, or each one if it can have only one of them."""
+    layers = [one for found in outputs.values() for one in found]
+    plain_ones = [
+        command
+        for command, found in outputs.items()
+        if any(not one.product for one in found) and ".d/" not in command
+    ]
+    if len(plain_ones) > 1 or any(one.name for one in layers):
+        for command, found in outputs.items():
+            for one in found:
+                yield one._replace(name=one.name or command.split()[-1])
+        return
+    yield _stack(sorted(layers, key=lambda one: bool(one.product)))
 
 
 def _written_by_script(text: str, file: str) -> list[Configuration]:
