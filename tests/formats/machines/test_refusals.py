@@ -240,6 +240,7 @@ def test_assumptions_that_have_no_effect_are_refused(pairs: list[str], message: 
         ("nodes=0", "nodes: expected a number from 1"),
         ("memory=big", "memory: expected a size"),
         ("siblings=far", "siblings: expected apart or adjacent"),
+        ("numbering=odd", "numbering: expected by-node or alternating"),
         ("hugepages-2Mi=x", "hugepages-2Mi: expected a number of pages"),
     ],
 )
@@ -247,6 +248,14 @@ def test_wrong_assumptions_name_the_key(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         assumptions.parse(text)
     assert message in str(caught.value)
+
+
+NRT = """\
+kind: NodeResourceTopology
+zones:
+- {name: node-0, type: Node, resources: [{name: cpu, capacity: "4"}]}
+- {name: node-1, type: Node, resources: [{name: cpu, capacity: "4"}]}
+"""
 
 
 @pytest.mark.parametrize(
@@ -273,6 +282,11 @@ def test_wrong_assumptions_name_the_key(text: str, message: str) -> None:
             {"topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"}},
             "use a tree",
         ),
+        (
+            NRT,
+            {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"},
+            "the CPUs' numbers, which a NodeResourceTopology doesn't show (add --assume numbering=",
+        ),
     ],
 )
 def test_a_configuration_that_depends_on_a_gap_is_refused(
@@ -284,6 +298,29 @@ def test_a_configuration_that_depends_on_a_gap_is_refused(
     with pytest.raises(DocumentError) as caught:
         require_enough(text, config)
     assert message in str(caught.value)
+
+
+def test_cpus_in_a_state_depend_on_their_numbers() -> None:
+    text = read(NRT.encode(), "file")
+    assert text is not None
+    require_enough(text, {"cpuManagerPolicy": "static"})
+    require_enough(text, {}, state=True)
+    with pytest.raises(DocumentError, match="cpu_manager_state depends on the CPUs' numbers"):
+        require_enough(text, {"cpuManagerPolicy": "static"}, state=True)
+
+
+@pytest.mark.parametrize(
+    ("numbering", "first"),
+    [("by-node", [(0, 4), (1, 5)]), ("alternating", [(0, 4), (2, 6)])],
+)
+def test_cpus_can_be_numbered_in_two_ways(numbering: str, first: list[tuple[int, ...]]) -> None:
+    assume = [assumptions.parse(f"numbering={numbering}"), ("threads-per-core", 2)]
+    text = read(NRT.encode(), "file", assume)
+    assert text is not None
+    assert not [gap for gap in text.missing if gap.subject == "numbers"]
+    node, _ = text.machine.topology or ()
+    assert [core.thread_ids for core in node.cores or ()] == first
+    require_enough(text, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
 
 
 @pytest.mark.parametrize(
