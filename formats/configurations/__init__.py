@@ -221,9 +221,14 @@ def _shown_on_host(
     if len(plain_ones) > 1 or any(one.name for one in layers):
         for command, found in outputs.items():
             for one in found:
-                yield one._replace(name=one.name or command.split()[-1])
+                yield one._replace(name=one.name or _shown_file(command))
         return
     yield _stack(sorted(layers, key=lambda one: bool(one.product)))
+
+
+def _shown_file(command: str) -> str:
+    """Returns the file in a command, or else the command."""
+    return next((word for word in command.split() if "/" in word or "." in word), command)
 
 
 def _written_by_script(text: str, file: str) -> list[Configuration]:
@@ -350,11 +355,18 @@ def choose(several: Sequence[Configuration], file: str, name: str) -> Configurat
     """Returns the configuration with a name; the only one if the name is empty.
 
     Raises:
-        DocumentError: there is none with the name, or there are several.
+        DocumentError: there is none with the name, there are several to choose from, or two have
+            the same name.
     """
     first, *others = several
     names = ", ".join(one.name or "(unnamed)" for one in several)
     _, line = first.document.locate()
+    seen: set[str] = set()
+    for one in several:
+        if one.name in seen:
+            where, message = one.document.line(), f"another configuration {one.name!r}"
+            raise DocumentError(file, where, "", message, "rename one of the two")
+        seen |= {one.name} - {""}
     if name:
         matching = [one for one in several if one.name == name]
         if not matching:
@@ -373,7 +385,7 @@ def _settings(configuration: Configuration) -> tuple[Any, list[str]]:
 
 
 _TEMPLATE = re.compile(r"\{\{|\{%")
-_VARIABLE = re.compile(r"\{\{|\{%|\$\{\w+\}?|\$\(|\$[A-Za-z_]")
+_VARIABLE = re.compile(r"\{\{(?:.*?\}\})?|\{%(?:.*?%\})?|\$\{\w+\}?|\$\(|\$[A-Za-z_]\w*")
 
 
 def _template_error(file: str, line: int, mark: str) -> DocumentError:

@@ -78,10 +78,10 @@ def _number(
     } or {None: text.cpu_count or 0}
     total = sum(counts.values())
     if not 0 < total <= MAX_COUNT:
-        raise DescriptionError(f"{total} CPUs; expected 1 to {MAX_COUNT}")
+        raise DescriptionError(f"{plural(total, 'CPU')}; expected 1 to {MAX_COUNT}")
     threads, style = _threads(text, [], assume, gaps)
     if any(count % threads for count in counts.values()):
-        raise DescriptionError(f"{total} CPUs don't form cores of {threads} threads")
+        raise DescriptionError(f"{plural(total, 'CPU')} can't form cores of {threads} threads")
     places = [node for node, count in counts.items() for _ in range(count // threads)]
     numbering = assume.take("numbering")
     if numbering == _ALTERNATING:
@@ -125,7 +125,7 @@ def _with_cores(
     for group in groups:
         if len(group) % threads:
             raise DescriptionError(
-                f"{plural(len(group), 'CPU')} of a NUMA node don't form cores of {threads} threads",
+                f"{plural(len(group), 'CPU')} of a NUMA node can't form cores of {threads} threads",
                 "use `lscpu --extended`, which shows each CPU's core",
             )
         per_node = len(group) // threads

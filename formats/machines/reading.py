@@ -21,7 +21,7 @@ from numaproof.formats.machines import (
 from numaproof.formats.machines.assembly import assemble
 from numaproof.formats.machines.assumptions import Assumptions
 from numaproof.formats.machines.description import Description, DescriptionError, MachineText
-from numaproof.inputs import documents, transcripts
+from numaproof.inputs import documents, door, transcripts
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.quoting import uncomment, unquote
 from numaproof.reference.cadvisor.discovery import NO_CPU
@@ -73,6 +73,7 @@ def read(
 def _read(
     content: bytes, file: str, assume: Assumptions, no_cpu: str, node: Description | None
 ) -> MachineText | None:
+    content = door.without_utf16(content)
     text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
     # Web pages and mails have non-breaking spaces.
     text = uncomment(unquote(text.replace("\u00a0", " ")))
