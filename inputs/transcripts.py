@@ -12,7 +12,10 @@ _PROMPT = re.compile(
     (?: \[?[\w.-]+@(?P<host>[\w.-]+) [^\n\#$%]{0,80} [\#$%]     # [root@worker-3 ~]#
       | (?P<own>[\w.-]+):[~/][^\s\#$%]{0,80}[ ]?[\#$]           # worker-3:~ #
       | sh-[0-9.]+[\#$]
-      | \$
+      | PS\ [A-Z]:[^\n>]{0,80}>                                   # PS C:\Users\ana>
+      | ➜\s+\S+(?:\ git:\(\S+\))?(?:\ ✗)?
+      | [$%\u276f]
+      | ==>(?=\ \S+\ <==$)                                        # the head of a file in `tail`
       | \#(?=\ (?:sudo\ )?(?:cat|kubectl\ get|oc\ get|systemctl\ cat)\ [\w./-]+)
     )(?:\ +(?P<command>[^\n]*?)\ *)?$
     """,

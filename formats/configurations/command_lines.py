@@ -41,6 +41,7 @@ _OPERATOR = re.compile(r"[0-9]*[<>|&;]")
 _PROGRAM = re.compile(
     rf"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube)[\"']?\s.*--[a-z]|{wrappers.MENTION.pattern}"
 )
+_SHELL_COMMAND = re.compile(r"-[a-z]*c")
 _IN_CONTAINER = re.compile(r"(?:.*/bin/)?kubelet")
 _CONTINUED = re.compile(r"\\\n")
 _TYPOGRAPHIC = frozenset("\u2013\u2014\u201c\u201d\u2018\u2019")
@@ -192,7 +193,18 @@ class _Text:
         """Yields the words of the lines with a kubelet's flags."""
         for line in logical:
             if FLAG.match(line.text) or _PROGRAM.search(line.text.replace("\n", " ")):
-                yield from self._expand(self._split(line.text, line), line)
+                words = self._of_shell(self._split(line.text, line), line)
+                yield from self._expand(words, line)
+
+    def _of_shell(self, words: Words, line: _Line) -> Words:
+        """Returns the words of the command that a shell gets with ``-c``, or else the words."""
+        inner = (
+            following
+            for (word, _), (following, _) in pairwise(words)
+            if _SHELL_COMMAND.fullmatch(word) and _PROGRAM.search(following)
+        )
+        command = next(inner, None)
+        return words if command is None else self._split(command, line)
 
     def _expand(self, words: Words, line: _Line) -> Iterator[tuple[str, Document]]:
         """Yields words, with the flags of variables that are set for a command, such as k3s's."""
@@ -265,7 +277,8 @@ class _Text:
             else:
                 commands.append((entry[2].strip(), line))
         is_oneshot = any(_ONESHOT.match(line.text) for line in logical)
-        return variables, self._command(commands, is_oneshot=is_oneshot)
+        command = self._command(commands, is_oneshot=is_oneshot)
+        return variables, self._of_shell(command, commands[-1][1]) if command else ()
 
     def _command(self, commands: Sequence[tuple[str, _Line]], *, is_oneshot: bool) -> Words:
         """Returns the words of a unit's last command; an empty one resets those before it.

@@ -40,7 +40,7 @@ _IGNITION = "an Ignition configuration"
 _BUTANE = "a Butane configuration"
 _CLOUD_INIT = "a cloud-init configuration"
 _MAIN = re.compile(r"/kubelet(-config)?(\.conf|\.ya?ml|\.json)$|/kubelet/config(\.ya?ml|\.json)$")
-_DROP_IN = re.compile(r"/[^/]*(kubelet|config)[^/]*\.d/[^/]*\.conf$")
+_DROP_IN = re.compile(r"/[^/]*(kubelet|config)[^/]*(?<!\.service)\.d/[^/]*\.conf$")
 _UNIT = re.compile(r"kubelet\.service(\.d/[^/]*\.conf)?$")
 _ENVIRONMENT = re.compile(
     r"/etc/(default|sysconfig)/kubelet$|/kubelet[^/]*\.env$|kubeadm-flags\.env$"

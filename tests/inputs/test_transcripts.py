@@ -18,6 +18,9 @@ OUTPUT = "kind: Pod\nmetadata: {name: a}\n"
         ("ana@worker-3:/var/lib/kubelet$ ", "worker-3"),
         ("worker-3:~ # ", "worker-3"),
         ("sh-5.1# ", ""),
+        ("% ", ""),
+        ("\u276f ", ""),
+        ("PS C:\\Users\\ana> ", ""),
         ("(venv) ana@laptop:~$ ", "laptop"),
     ],
 )
