@@ -370,8 +370,13 @@ CORE_GROUPS = ("", "apps", "autoscaling", "batch", "extensions", "policy")
 """The API groups of Kubernetes that have no dot."""
 
 _SIDECARS = "the containers that it adds to pods are not simulated"
+_SCALER = "its numbers of replicas are not read; set them in the objects that it scales"
 REASONS: Mapping[tuple[str, str], str] = {
     ("", "LimitRange"): "its defaults are not added to pods",
+    ("autoscaling", "HorizontalPodAutoscaler"): _SCALER,
+    ("keda.sh", "ScaledObject"): _SCALER,
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): "its requests are not added to pods",
+    ("rollouts.kruise.io", "Rollout"): "its pods are those of the object that it refers to",
     ("trainer.kubeflow.org", "TrainJob"): "its pods are described by its runtime",
     ("apps.kruise.io", "SidecarSet"): _SIDECARS,
     ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): _SIDECARS,
