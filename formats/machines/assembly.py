@@ -195,7 +195,11 @@ def _caches(
         cores, rest = divmod(len({(cpu.socket, cpu.core) for cpu in cpus}), text.l3_count or 1)
         if text.l3_count and cores and not rest:
             gaps.append(
-                Gap("sharing", "each CPU's L3 cache", f"that each is of {plural(cores, 'core')}")
+                Gap(
+                    "sharing",
+                    "each CPU's L3 cache",
+                    f"that {plural(cores, 'core')} {'shares' if cores == 1 else 'share'} each",
+                )
             )
         else:
             cores = assume.take("cores-per-l3") or 0

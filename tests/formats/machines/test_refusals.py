@@ -152,7 +152,7 @@ REFUSED = {
     "metadata: {annotations: {node.koordinator.sh/cpu-topology: '{'}}\n": "is not Koordinator's",
     "kind: Numatopology\nspec: {cpuDetail: {}}\n": "without spec.cpuDetail",
     "kind: NodeList\nitems: [{kind: Pod}]\n": "an object of kind Pod",
-    "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1000000000 CPUs; expected 1 to 8192",
+    "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1,000,000,000 CPUs; expected 1 to 8192",
     "kind: Node\nstatus: {capacity: {cpu: -1}}\n": "cpu: must not be negative, got -1",
     "kind: Node\nstatus: {capacity: {cpu: 1500m}}\n": "cpu: 1500m is not a whole number of CPUs",
     "kind: NodeResourceTopology\nzones: [{name: n0, resources: [{name: cpu, capacity: 8.5}]}]\n": (
@@ -326,7 +326,7 @@ def test_cpus_can_be_numbered_in_two_ways(numbering: str, first: list[tuple[int,
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (["threads-per-core=3"], "8 CPUs don't form cores of 3 threads"),
+        (["threads-per-core=3"], "8 CPUs can't form cores of 3 threads"),
         (["nodes=3"], "can't be divided into 3 NUMA nodes"),
         (["nodes=2", "sockets=3"], "3 sockets don't fit 2 NUMA nodes"),
         (["sockets=3"], "can't be divided into 3 sockets"),
