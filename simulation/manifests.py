@@ -78,7 +78,7 @@ def fractions(manifest: Pod) -> Iterator[str]:
 
 def likely_amount(text: Any) -> str:
     """Returns the amount that was probably meant by a fraction of a byte; can be empty."""
-    if str(text).endswith("m"):
+    if re.fullmatch(r"[0-9]{1,6}m", str(text)):
         return f"{str(text)[:-1]}Mi"
     return f"{text}Gi" if re.fullmatch(r"[0-9]{1,4}[.][0-9]+", str(text)) else ""
 

@@ -41,9 +41,9 @@ from numaproof.simulation.workloads import (
     pod_sources,
     pods_of_template,
     recognize,
-    referred,
     slips,
     suspension,
+    template_owner,
 )
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class _Reader:
         self._notes += found.lines()
         if self.options.running:
             self._notes += _lines_without_uid(manifests[position] for position in found.on_node)
-        referring = [(one.name, referred(one)) for one in self._workloads]
+        referring = [(one.name, template_owner(one)) for one in self._workloads]
         scaled_down = {other.name: name for name, other in referring if other and other.ends}
         left_out = {id(manifests[pod.position]) for pod in found.left_out}
         for workload in self._workloads:
@@ -315,7 +315,7 @@ class _Reader:
             return sources
         if workload.type_:
             raise missing_template(workload)
-        if other := referred(workload):
+        if other := template_owner(workload):
             target = next((one for one in self._workloads if one.name == other.name), None)
             if target and other.is_template:
                 return list(pods_of_template(workload, target))

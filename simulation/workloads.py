@@ -180,7 +180,7 @@ def pod_sources(workload: Workload) -> Iterator[PodSource]:
             yield from _at(workload, template, place)
 
 
-class Referred(NamedTuple):
+class TemplateOwner(NamedTuple):
     """The object that describes another object's pods.
 
     Attributes:
@@ -194,7 +194,7 @@ class Referred(NamedTuple):
     ends: bool
 
 
-def referred(workload: Workload) -> Referred | None:
+def template_owner(workload: Workload) -> TemplateOwner | None:
     """Returns the object that describes an object's pods, if that is not the object itself."""
     item = workload.fields
     known = REFERENCES.get((_group(item) or "", str(item.get("kind"))))
@@ -205,7 +205,7 @@ def referred(workload: Workload) -> Referred | None:
     kind = known.cluster_kind if is_cluster else target.get("kind") or known.kind
     namespace = value_at(item, ("metadata", "namespace")) or "default"
     mode = value_at(item, _steps(known.scales_down)) if known.scales_down else None
-    return Referred(
+    return TemplateOwner(
         f"{kind}/{'default' if is_cluster else namespace}/{target['name']}",
         known.is_template,
         mode not in (None, "never"),

@@ -133,8 +133,8 @@ def read(text: str, file: str) -> tuple[Configuration, ...]:
 def _read_text(text: str, file: str) -> Iterator[Configuration]:
     text = unquote(text)
     others.refuse_text(text, file)
-    if shown := transcripts.parts(text):
-        yield from _read_transcript(shown, file)
+    if commands := transcripts.parts(text):
+        yield from _read_transcript(commands, file)
         return
     written = _written_by_script(text, file)
     if written:
@@ -174,7 +174,7 @@ def _stack(layers: Sequence[Configuration]) -> Configuration:
     return found
 
 
-def _read_transcript(shown: Sequence[transcripts.Part], file: str) -> Iterator[Configuration]:
+def _read_transcript(commands: Sequence[transcripts.Part], file: str) -> Iterator[Configuration]:
     """Yields what the commands and outputs in a transcript result in, for each host.
 
     Raises:
@@ -182,7 +182,7 @@ def _read_transcript(shown: Sequence[transcripts.Part], file: str) -> Iterator[C
     """
     hosts: dict[str, dict[str, tuple[Configuration, ...]]] = {}
     refusals: list[DocumentError] = []
-    for part in shown:
+    for part in commands:
         is_command = command_lines.is_command_line(part.text)
         text = part.text if is_command else part.output
         if not text.strip():
@@ -223,7 +223,7 @@ def _shown_on_host(
             for one in found:
                 yield one._replace(name=one.name or _shown_file(command))
         return
-    yield _stack(sorted(layers, key=lambda one: bool(one.product)))
+    yield _stack(sorted(layers, key=lambda layer: bool(layer.product)))
 
 
 def _shown_file(command: str) -> str:

@@ -95,7 +95,7 @@ def with_environment(layers: Sequence[Configuration]) -> tuple[Configuration, ..
     """
     commands = [one for one in layers if one.command]
     variables: dict[str, Words] = {}
-    for one in sorted(layers, key=lambda one: one.product == FILE):
+    for one in sorted(layers, key=lambda layer: layer.product == FILE):
         variables |= one.variables
     last = commands[-1] if commands else None
     used = _names(last.command) if last else KNOWN
@@ -105,7 +105,7 @@ def with_environment(layers: Sequence[Configuration]) -> tuple[Configuration, ..
         counting = [name for name in one.variables if one.variables[name] is variables[name]]
         words = [*chain.from_iterable(variables[name] for name in counting if name in used)]
         if last:
-            words = [*_replaced(last.command, variables)] if one is last else []
+            words = [*_expanded_words(last.command, variables)] if one is last else []
         new = with_flags(one, words)
         if one.command and one is not last:
             new = new.note((), "left out its command: a later one replaces it")
@@ -140,13 +140,13 @@ def _left_out(place: Document, name: str, why: str) -> str:
     return with_place(place, (), f"left out {name}: {why}")
 
 
-def require_flags(layers: Sequence[Configuration], found: Sequence[Configuration]) -> None:
+def require_flags(layers: Sequence[Configuration], results: Sequence[Configuration]) -> None:
     """Checks that flags result from the commands and variables of some layers, if there are any.
 
     Raises:
         DocumentError: no flags do.
     """
-    parts = [(one, new) for one, new in zip(layers, found, strict=True) if _is_open(one)]
+    parts = [(one, new) for one, new in zip(layers, results, strict=True) if _is_open(one)]
     if not parts or any(new.flags for _, new in parts):
         return
     (first, _), *_ = parts
@@ -200,7 +200,7 @@ def _names(words: Words) -> set[str]:
     return {one[1] or one[2] for word, _ in words for one in VARIABLE.finditer(word)}
 
 
-def _replaced(words: Words, variables: Mapping[str, Words]) -> Iterator[tuple[str, Document]]:
+def _expanded_words(words: Words, variables: Mapping[str, Words]) -> Iterator[tuple[str, Document]]:
     """Yields the words of a command; variables that are words can have several words."""
 
     def expand(variable: re.Match[str]) -> str:

@@ -181,10 +181,10 @@ class _Report:
 
 def _read(report: _Report, node: str) -> CapturedNode:
     has_tree = any(map(_TREE.search, report.members))
-    return _captured(report, node)._replace(has_tree=has_tree)
+    return _read_report(report, node)._replace(has_tree=has_tree)
 
 
-def _captured(report: _Report, node: str) -> CapturedNode:
+def _read_report(report: _Report, node: str) -> CapturedNode:
     records = report.files(re.escape(contents.RECORD) + "$")
     nodes = {found[1]: source for found, source in report.find(_NODE)}
     if records:

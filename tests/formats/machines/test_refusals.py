@@ -127,7 +127,7 @@ REFUSED = {
     "CPU NODE SOCKET CORE ONLINE\n0 0 0 0 ja\n1 0 0 1 nein\n": "English",
     # incomplete or contradictory
     '{"caches": [{"name": "L1d"}]}': "lscpu --caches",
-    NUMACTL.replace("node 1 cpus: 2 3\n", ""): "2 nodes but has 1 lines `node N cpus`",
+    NUMACTL.replace("node 1 cpus: 2 3\n", ""): "2 nodes but has 1 line `node N cpus`",
     NUMACTL.replace("2 3", "2 ... 7"): "expected numbers, got '2 ... 7'",
     NUMACTL.replace("2 3", "1 2"): "in several NUMA nodes",
     NUMACTL.replace("  1:  20  10\n", ""): "the distances are not those of 2 nodes",
