@@ -97,7 +97,7 @@ def captured_node_option(
                 node = None
                 if names:
                     node = stack.enter_context(_open(names[0]))
-                    parts = _open_parts(ctx, parameters)
+                    parts = _open_parts(ctx, parameters, node)
                     values_by_part = _parts_of(node, parts)
                     values |= {parameters[part]: value for part, value in values_by_part.items()}
                     release = values.get(parameters.get("release", ""))
@@ -190,20 +190,28 @@ def _parts_of(node: CapturedNode, parts: Sequence[str]) -> dict[str, Any]:
     return {part: offers[part] for part in parts if offers[part]}
 
 
-def _open_parts(ctx: click.Context, parameters: Mapping[str, str]) -> list[str]:
+def _open_parts(ctx: click.Context, parameters: Mapping[str, str], node: CapturedNode) -> list[str]:
     """Returns the parts that no other option gives.
 
     Raises:
-        click.UsageError: another option gives the machine.
+        click.UsageError: another option gives the machine, but the node has its own, or the command
+            takes nothing else.
     """
     parts = [
         part
         for part, name in parameters.items()
         if ctx.get_parameter_source(name) != ParameterSource.COMMANDLINE
     ]
-    if "machine" not in parts:
-        hint = _parameter(ctx, parameters["machine"]).get_error_hint(ctx)
+    if "machine" in parts:
+        return parts
+    hint = _parameter(ctx, parameters["machine"]).get_error_hint(ctx)
+    if not set(parts) - {"release"}:
         raise click.UsageError(f"{hint} and '--node' exclude each other; remove one")
+    if node.has_tree:
+        message = f"{node.file} has its own machine, which {hint} cannot replace; remove {hint}"
+        raise click.UsageError(message)
+    if node.has_machine:
+        click.echo(f"{node.file}: its own description of the machine is not used", err=True)
     return parts
 
 

@@ -127,7 +127,7 @@ class _Reader:
         )
         name = file.name or node.node or Path(file.path).name
         described = self._machine(name, node, kubernetes)
-        require_enough(described, settings.settings)
+        require_enough(described, settings.settings, state=node.state is not None)
         on_node = (user_file(node.pods),) if node.pods else ()
         state = read_state(
             user_file(node.state) if node.state else None,

@@ -179,11 +179,13 @@ def room_lines(removals: Removals) -> Iterator[str]:
     if removals.smallest:
         yield f"{count} would have to go; no smaller set of pods is enough:"
     else:
-        yield f"{count} are enough; a smaller set may be, but the search was cut after {trials}:"
+        verb = "is" if len(removals.pods) == 1 else "are"
+        yield f"{count} {verb} enough; a smaller set may be, but the search was cut after {trials}:"
     yield from (f"  {_removable_text(one)}" for one in removals.pods)
     if removals.higher:
-        higher = plural(removals.higher, "pod")
-        yield f"{higher} of them have a higher priority: the pods of lower priority are not enough."
+        have = "has" if removals.higher == 1 else "have"
+        reason = "the pods of lower priority are not enough"
+        yield f"{removals.higher:,} of them {have} a higher priority: {reason}."
 
 
 def _removable_text(pod: RemovablePod) -> str:

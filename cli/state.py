@@ -140,7 +140,8 @@ def _judge(
             notes = checkpoints.assumption_notes(settings)
         else:
             question = Question(machine.machine, config.settings, kubernetes, flags=config.flags)
-        require_enough(machine, question.config)
+        is_of_cpus = checkpoint.kind == "cpu_manager_state"
+        require_enough(machine, question.config, state=is_of_cpus)
         with scratch_folder() as folder:
             found = checkpoints.judge(question, checkpoint, folder)
     except (CannotAnswerError, checkpoints.UnknownFileError) as error:

@@ -121,7 +121,9 @@ def upgrade(
         user_files.require_pods(found, files)
     document = settings.document if settings else None
     described = user_files.machine_for(
-        settings.settings if settings else {}, read_machine(machine, before, assume)
+        settings.settings if settings else {},
+        read_machine(machine, before, assume),
+        state=state is not None,
     )
     info = described.machine
     checkpoints = load_files(state.place, state.name) if state else None

@@ -332,8 +332,12 @@ def _pod_files(file: UserFile) -> tuple[list[UserFile], tuple[str, ...]]:
     return [UserFile(str(folder / path)) for path in manifests], (note,) if others else ()
 
 
-def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
+def machine_for(
+    config: Mapping[str, Any], machine: MachineText, *, state: bool = False
+) -> MachineText:
     """Checks that a machine's description is enough for a configuration, and prints its gaps.
+
+    With `state`, it must also be enough for the state of the CPU Manager.
 
     Settings of the machine's kubelet that differ from the configuration are added to its notes.
 
@@ -344,7 +348,7 @@ def machine_for(config: Mapping[str, Any], machine: MachineText) -> MachineText:
 
     from numaproof.formats.machines.needs import differing_settings, require_enough
 
-    require_enough(machine, config)
+    require_enough(machine, config, state=state)
     machine = replace(machine, notes=(*machine.notes, *differing_settings(machine, config)))
     for line in machine.lines:
         click.echo(line, err=True)

@@ -95,6 +95,9 @@ _IMPLICIT = (
 _OCTAL = re.compile(r"0[0-7]{1,21}")
 """Numbers that are octal to the parser of Kubernetes (YAML 1.1), such as ``0644``."""
 
+_TAB = re.compile(r" *\t")
+"""The start of a line that is indented with a tab."""
+
 _PERHAPS_NO_TEXT = frozenset("tfn~-+0123456789")
 """First characters of plain scalars that may not be strings."""
 
@@ -269,6 +272,9 @@ def load(
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = before + mark.line + 1 if mark is not None else 0
+        if mark is not None and _TAB.match("".join(text.splitlines()[mark.line : mark.line + 1])):
+            message, fix = "not YAML: a tab in the indentation", "indent with spaces"
+            raise DocumentError(name, line, "", message, fix) from None
         raise DocumentError(name, line, "", f"not YAML: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = before + text.encode()[: error.position].count(b"\n") + 1

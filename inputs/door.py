@@ -6,6 +6,7 @@ archive that expands to terabytes. All of these cause an immediate error.
 
 from __future__ import annotations
 
+import codecs
 import io
 import lzma
 import os
@@ -153,12 +154,25 @@ def lines(stream: BinaryIO, name: str, *, longest: int = MAX_BYTES) -> Iterator[
         yield line
 
 
+def without_utf16(content: bytes) -> bytes:
+    """Returns text in UTF-16, which Windows writes with a byte order mark, as UTF-8."""
+    if not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content
+    try:
+        return content.decode("utf-16").encode()
+    except UnicodeError:
+        return content
+
+
 def text(content: bytes, name: str) -> str:
-    """Decodes a file's bytes as UTF-8.
+    """Decodes a file's bytes as UTF-8, or as UTF-16 if they begin with its byte order mark.
 
     Raises:
         DocumentError: the bytes are not UTF-8; the message locates the first invalid one.
     """
+    content = without_utf16(content).removeprefix(codecs.BOM_UTF8)
+    if content[1::2].count(0) * 2 > len(content[1::2]) > 1:
+        raise DocumentError(name, 0, "", "UTF-16 without a byte order mark", "save it as UTF-8")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,29 @@ MAX_PROBLEMS = 100
 
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 """Separates documents wherever it starts a line, even inside a scalar (YAML 1.2, section 9.1.2)."""
+
+
+_NEXT_VALUE = re.compile(r"\}\s*\n\{")
+"""The end of a JSON object in front of another one, as in JSON Lines."""
+
+
+def _values(text: str) -> list[str] | None:
+    """Splits JSON objects that follow each other; None if the text is something else."""
+    decode = json.JSONDecoder().raw_decode
+    found: list[str] = []
+    start = 0
+    end = len(text) - len(text.lstrip())
+    while end < len(text):
+        if text[end] != "{":
+            return None
+        try:
+            _, end = decode(text, end)
+        except (ValueError, RecursionError):
+            return None
+        end += len(text) - end - len(text[end:].lstrip())
+        found.append(text[start:end])
+        start = end
+    return found
 
 
 def split_documents(
@@ -39,7 +63,8 @@ def split_documents(
         DocumentError: a document cannot be read and `errors` is None, or there are too many.
     """
     before = values = 0
-    for number, part in enumerate(_MARK.split(text)):
+    parts = _values(text) if _NEXT_VALUE.search(text) else None
+    for number, part in enumerate(parts or _MARK.split(text)):
         if number > MAX_DOCUMENTS:
             message = f"more than {MAX_DOCUMENTS:,} documents"
             raise DocumentError(file, before + 1, "", message, "split the file")

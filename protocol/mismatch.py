@@ -38,4 +38,5 @@ def short_text(value: Any) -> str:
     is_word = isinstance(value, str) and _PLAIN.fullmatch(value)
     text = value if is_word else json.dumps(value, ensure_ascii=False, default=str)
     more = len(text) - _LONGEST
-    return f"{text[:_LONGEST]}... and {more:,} more characters" if more > 0 else text
+    noun = "character" if more == 1 else "characters"
+    return f"{text[:_LONGEST]}... and {more:,} more {noun}" if more > 0 else text

@@ -30,6 +30,8 @@
     const words = text.split(/\s+/).filter(Boolean);
     const active = Boolean(outcome || area || machine || words.length);
     if (!active && !runs) return;
+    const counted = (number, noun) =>
+      `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
     if (!runs) index();
     const fits = (row) =>
       (!area || row.element.dataset.a === area) && words.every((word) => row.text.includes(word));
@@ -54,7 +56,7 @@
     });
     shown.textContent = !active ? "" : failures + count === 0
       ? "Nothing found."
-      : `${failures.toLocaleString("en")} failures, ${count.toLocaleString("en")} cases`;
+      : `${counted(failures, "failure")}, ${counted(count, "case")}`;
   };
 
   const keepAddress = () => {

@@ -488,16 +488,17 @@ def _whole_cores(pod: Pod, failure: FailedAllocation, per_core: int) -> str:
 
     def choice(count: int) -> str:
         below = count // per_core * per_core
-        return " or ".join(str(one) for one in (below, below + per_core) if one)
+        *first, last = (one for one in (below, below + per_core) if one)
+        return " or ".join((*map(str, first), plural(last, "CPU")))
 
     if failure.container is None:
-        return f"request {choice(requests.exclusive_cpus(pod, None))} CPUs"
+        return f"request {choice(requests.exclusive_cpus(pod, None))}"
     counts = {one.name: pod.exclusive_cpus(one) for one in pod.containers}
     odd = {name: count for name, count in counts.items() if count % per_core}
     if len(odd) == 1:
-        return f"request {choice(counts[failure.container.name])} CPUs"
+        return f"request {choice(counts[failure.container.name])}"
     return "request " + " and ".join(
-        f"{choice(count)} CPUs for container {name}" for name, count in odd.items()
+        f"{choice(count)} for container {name}" for name, count in odd.items()
     )
 
 

@@ -71,9 +71,16 @@ def fractions(manifest: Pod) -> Iterator[str]:
         amounts = {**container["resources"]["requests"], **container["resources"]["limits"]}
         for resource, text in amounts.items():
             if resource in _BYTES and quantity.parse(text).denominator != 1:
-                meant = f"; is it {text[:-1]}Mi?" if str(text).endswith("m") else ""
+                meant = f"; is it {likely}?" if (likely := likely_amount(text)) else ""
                 name = container["name"]
                 yield f"container {name}: {resource} {text} is a fraction of a byte{meant}"
+
+
+def likely_amount(text: Any) -> str:
+    """Returns the amount that was probably meant by a fraction of a byte; can be empty."""
+    if re.fullmatch(r"[0-9]{1,6}m", str(text)):
+        return f"{str(text)[:-1]}Mi"
+    return f"{text}Gi" if re.fullmatch(r"[0-9]{1,4}[.][0-9]+", str(text)) else ""
 
 
 _BYTES = ("memory", "ephemeral-storage")

@@ -1,22 +1,25 @@
 """Writes a node as a NodeResourceTopology, which schedulers read.
 
-``topology.node.k8s.io/v1alpha2``; exporters on nodes write the same from the kubelet's answers.
+``topology.node.k8s.io/v1alpha2``; exporters on nodes write the same from the kubelet's answers. The
+place of each CPU is in an annotation, as Koordinator writes it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from numaproof.formats.machines.kubernetes import CPU_TOPOLOGY
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.machine import Core, MachineInfo
     from numaproof.protocol.machine import Node as MachineNode
     from numaproof.simulation.admission import NodeView
     from numaproof.simulation.remaining import Remaining, RemainingNode
@@ -55,10 +58,19 @@ def dump(name: str, machine: MachineInfo, view: NodeView, remaining: Remaining) 
         ]
         zones.append(zone)
     policies = view.policies
+    places = [
+        {"id": cpu, "core": number, "socket": core.socket_id, "node": node}
+        for number, (node, core) in enumerate(_cores(machine))
+        for cpu in core.thread_ids or ()
+    ]
     data = {
         "apiVersion": "topology.node.k8s.io/v1alpha2",
         "kind": "NodeResourceTopology",
-        "metadata": {"name": re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "node"},
+        "metadata": {
+            "name": re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "node",
+            # Zones have numbers of CPUs, but not which ones.
+            "annotations": {CPU_TOPOLOGY: json.dumps({"detail": places})},
+        },
         "attributes": [
             {"name": "topologyManagerPolicy", "value": policies.topology},
             {"name": "topologyManagerScope", "value": policies.scope},
@@ -66,6 +78,12 @@ def dump(name: str, machine: MachineInfo, view: NodeView, remaining: Remaining) 
         "zones": zones,
     }
     return yaml.safe_dump(data, sort_keys=False, width=100)
+
+
+def _cores(machine: MachineInfo) -> Iterator[tuple[int, Core]]:
+    for node in machine.topology or ():
+        for core in node.cores or ():
+            yield node.node_id, core
 
 
 def _zone(number: int) -> str:

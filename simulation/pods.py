@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from numaproof.inputs import transcripts
 from numaproof.inputs.documents import LISTING, DocumentError, dotted_path, value_at
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.inputs.plurals import plural
@@ -38,9 +39,11 @@ from numaproof.simulation.workloads import (
     misplaced_containers,
     missing_template,
     pod_sources,
+    pods_of_template,
     recognize,
     slips,
     suspension,
+    template_owner,
 )
 
 if TYPE_CHECKING:
@@ -173,7 +176,7 @@ class _Reader:
         errors: list[DocumentError] = []
         documents: list[Document] = []
         with collect_errors(errors):
-            documents += split_documents(text, file, errors, LISTING)
+            documents += split_documents(transcripts.outputs(text), file, errors, LISTING)
         has_kind = any(map(_is_about_kubernetes, documents))
         if is_optional and not has_kind and not (errors and _KIND_LINE.search(text)):
             is_template = bool(errors) and "{{" in text
@@ -242,12 +245,18 @@ class _Reader:
         self._notes += found.lines()
         if self.options.running:
             self._notes += _lines_without_uid(manifests[position] for position in found.on_node)
+        referring = [(one.name, template_owner(one)) for one in self._workloads]
+        scaled_down = {other.name: name for name, other in referring if other and other.ends}
         left_out = {id(manifests[pod.position]) for pod in found.left_out}
         for workload in self._workloads:
             if id(workload.fields) in left_out:
                 continue
             if str(value_at(workload.fields, ("metadata", "uid"))) in owners:
                 reason = "what it manages is in the files as well"
+                self._notes.append(f"{workload.where}: left out {workload.name}: {reason}")
+                continue
+            if workload.name in scaled_down:
+                reason = f"{scaled_down[workload.name]} scales it down"
                 self._notes.append(f"{workload.where}: left out {workload.name}: {reason}")
                 continue
             if self._full or len(self.errors) >= MAX_PROBLEMS:
@@ -280,13 +289,8 @@ class _Reader:
         self._check_object(workload)
         if workload.type_:
             _check_name(workload)
-        sources = list(pod_sources(workload))
+        sources = self._sources(workload)
         if not sources:
-            if workload.type_:
-                raise missing_template(workload)
-            absent = next(filter(None, (one.absent for one in workload.templates or ())), "")
-            refuse(tuple(misplaced_containers(workload)))
-            self._skip(workload, absent or "no pod template is in it")
             return
         owners = {id(source.owner): source.owner for source in sources}
         for owner in owners.values():
@@ -300,6 +304,28 @@ class _Reader:
             self._notes.append(f"{workload.where}: {workload.name}: {note}")
         for owner in owners.values():
             self._notes += _missing(owner)
+
+    def _sources(self, workload: Workload) -> list[PodSource]:
+        """Returns the pods of an object; none, with a note, if it has no template.
+
+        Raises:
+            DocumentError: it must have one, or it has containers elsewhere.
+        """
+        if sources := list(pod_sources(workload)):
+            return sources
+        if workload.type_:
+            raise missing_template(workload)
+        if other := template_owner(workload):
+            target = next((one for one in self._workloads if one.name == other.name), None)
+            if target and other.is_template:
+                return list(pods_of_template(workload, target))
+            lack = "" if target else ", which is not in the files"
+            self._skip(workload, f"its pods are described by {other.name}{lack}")
+            return []
+        absent = next(filter(None, (one.absent for one in workload.templates or ())), "")
+        refuse(tuple(misplaced_containers(workload)))
+        self._skip(workload, absent or "no pod template is in it")
+        return []
 
     def _skip(self, workload: Workload, reason: str) -> None:
         self._objects_without_pods.setdefault((workload.kind, reason), []).append(workload.where)

@@ -13,6 +13,7 @@ from numaproof.reference.devices import policy
 from numaproof.reference.errors import AllocationError
 from numaproof.reference.memory import requests
 from numaproof.reference.pods import containers, quantity
+from numaproof.simulation.manifests import likely_amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -140,6 +141,8 @@ def inexact_memory(pod: Pod, container: PodContainer | None) -> tuple[str, tuple
     )
     instead = quantity.canonical(math.ceil(quantity.parse(text)), "binary")
     message = f"the kubelet cannot convert {kind} {text} to a whole number of bytes"
+    if likely := likely_amount(text):
+        return message, (f"is it {likely}?",)
     return message, () if quantity.exact(instead) is None else (f"write {instead}",)
 
 

@@ -318,6 +318,40 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
 }
 """The kinds that have pod templates, by API group. All kinds without a dot in the group are v1."""
 
+
+class Reference(NamedTuple):
+    """How objects of a kind name the object that describes their pods.
+
+    Attributes:
+        path: where, as a kind and a name.
+        kind: the kind if there is none.
+        cluster_kind: the kind if ``clusterScope`` is set; empty if it can't be.
+        is_template: whether the pods are made from the other object's template, in numbers of
+            their own; otherwise, the other object counts for itself.
+        scales_down: the path of a field that, unless it is ``never``, means that the other object
+            ends without pods; can be empty.
+    """
+
+    path: str
+    kind: str = ""
+    cluster_kind: str = ""
+    is_template: bool = False
+    scales_down: str = ""
+
+
+def _workflow(path: str) -> Reference:
+    return Reference(f"{path}.workflowTemplateRef", "WorkflowTemplate", "ClusterWorkflowTemplate")
+
+
+REFERENCES: Mapping[tuple[str, str], Reference] = {
+    ("argoproj.io", "Rollout"): Reference(
+        "spec.workloadRef", is_template=True, scales_down="spec.workloadRef.scaleDown"
+    ),
+    ("argoproj.io", "Workflow"): _workflow("spec"),
+    ("argoproj.io", "CronWorkflow"): _workflow("spec.workflowSpec"),
+}
+"""The kinds whose objects can refer to the one that describes their pods, by API group."""
+
 SUSPENSIONS: tuple[tuple[str, object], ...] = (
     ("spec.suspend", True),
     ("spec.runPolicy.suspend", True),
@@ -336,8 +370,13 @@ CORE_GROUPS = ("", "apps", "autoscaling", "batch", "extensions", "policy")
 """The API groups of Kubernetes that have no dot."""
 
 _SIDECARS = "the containers that it adds to pods are not simulated"
+_SCALER = "its numbers of replicas are not read; set them in the objects that it scales"
 REASONS: Mapping[tuple[str, str], str] = {
     ("", "LimitRange"): "its defaults are not added to pods",
+    ("autoscaling", "HorizontalPodAutoscaler"): _SCALER,
+    ("keda.sh", "ScaledObject"): _SCALER,
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): "its requests are not added to pods",
+    ("rollouts.kruise.io", "Rollout"): "its pods are those of the object that it refers to",
     ("trainer.kubeflow.org", "TrainJob"): "its pods are described by its runtime",
     ("apps.kruise.io", "SidecarSet"): _SIDECARS,
     ("workloads.x-k8s.io", "ClusterEngineRuntimeProfile"): _SIDECARS,

@@ -19,6 +19,7 @@ from numaproof.simulation.workload_kinds import (
     CORE_GROUPS,
     KINDS,
     REASONS,
+    REFERENCES,
     SUSPENSIONS,
 )
 
@@ -177,6 +178,48 @@ def pod_sources(workload: Workload) -> Iterator[PodSource]:
     for template in workload.templates:
         for place in _expand(workload, _steps(template.path)):
             yield from _at(workload, template, place)
+
+
+class TemplateOwner(NamedTuple):
+    """The object that describes another object's pods.
+
+    Attributes:
+        name: its ``KIND/NAMESPACE/NAME``.
+        is_template: as in `workload_kinds.Reference`.
+        ends: whether it ends without pods of its own.
+    """
+
+    name: str
+    is_template: bool
+    ends: bool
+
+
+def template_owner(workload: Workload) -> TemplateOwner | None:
+    """Returns the object that describes an object's pods, if that is not the object itself."""
+    item = workload.fields
+    known = REFERENCES.get((_group(item) or "", str(item.get("kind"))))
+    target = value_at(item, _steps(known.path)) if known else None
+    if known is None or not isinstance(target, dict) or not target.get("name"):
+        return None
+    is_cluster = known.cluster_kind and target.get("clusterScope") is True
+    kind = known.cluster_kind if is_cluster else target.get("kind") or known.kind
+    namespace = value_at(item, ("metadata", "namespace")) or "default"
+    mode = value_at(item, _steps(known.scales_down)) if known.scales_down else None
+    return TemplateOwner(
+        f"{kind}/{'default' if is_cluster else namespace}/{target['name']}",
+        known.is_template,
+        mode not in (None, "never"),
+    )
+
+
+def pods_of_template(workload: Workload, target: Workload) -> Iterator[PodSource]:
+    """Yields the pods of an object that are made from the template of another one."""
+    (template,) = workload.templates or ()
+    number = prod(factor for factor, _ in _numbers(workload, template, ()))
+    owner = target._replace(name=workload.name)
+    for source in pod_sources(target):
+        note = f"its pods are described by {target.name}"
+        yield source._replace(owner=owner, number=number, can_vary=True, note=note)
 
 
 def suspension(workload: Workload) -> str:

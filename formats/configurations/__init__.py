@@ -45,6 +45,8 @@ from numaproof.formats.configurations.configuration import (
     stack,
     with_drop_in,
 )
+from numaproof.formats.configurations.environment import require_flags, with_environment
+from numaproof.inputs import transcripts
 from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.quoting import unquote
@@ -52,7 +54,7 @@ from numaproof.inputs.streams import split_documents
 from numaproof.reference.config import fields, flags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 __all__ = ["EFFECTIVE", "Configuration", "Flag", "choose", "combine", "read"]
@@ -131,16 +133,19 @@ def read(text: str, file: str) -> tuple[Configuration, ...]:
 def _read_text(text: str, file: str) -> Iterator[Configuration]:
     text = unquote(text)
     others.refuse_text(text, file)
+    if commands := transcripts.parts(text):
+        yield from _read_transcript(commands, file)
+        return
     written = _written_by_script(text, file)
     if written:
-        yield stack(written)
+        yield _stack(written)
     elif flag_log.is_flag_log(text):
         yield from flag_log.read(text, file)
     elif user_data.is_user_data(text):
         layers = [one for part in user_data.message_parts(text) for one in _read_part(part, file)]
         if not layers:
             raise DocumentError(file, 1, "", "user data without a kubelet configuration", plain.FIX)
-        yield stack(layers)
+        yield _stack(layers)
     elif bottlerocket.is_toml(text):
         yield from bottlerocket.read(text, file)
     elif command_lines.is_command_line(text):
@@ -154,6 +159,76 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
         if not documents:
             raise DocumentError(file, 1, "", "no document in the file", plain.FIX)
         yield from _read_all(documents, text)
+
+
+def _stack(layers: Sequence[Configuration]) -> Configuration:
+    """Returns the layers that a script or user data write on top of each other.
+
+    Raises:
+        DocumentError: nothing results.
+    """
+    resolved = with_environment(layers)
+    found = stack(resolved)
+    if not found.document.data:
+        require_flags(layers, resolved)
+    return found
+
+
+def _read_transcript(commands: Sequence[transcripts.Part], file: str) -> Iterator[Configuration]:
+    """Yields what the commands and outputs in a transcript result in, for each host.
+
+    Raises:
+        DocumentError: they contain no configuration.
+    """
+    hosts: dict[str, dict[str, tuple[Configuration, ...]]] = {}
+    refusals: list[DocumentError] = []
+    for part in commands:
+        is_command = command_lines.is_command_line(part.text)
+        text = part.text if is_command else part.output
+        if not text.strip():
+            continue
+        try:
+            found = tuple(_read_text(text, file))
+        except DocumentError as error:
+            message = f"the output of `{part.command}`: {error.message}"
+            refusals.append(DocumentError(file, error.line, error.field, message, error.fix))
+        else:
+            # What a command shows again replaces what it showed before.
+            hosts.setdefault(part.host, {})[part.command] = found
+    if not hosts:
+        fix = "save the configuration that it shows in a file of its own"
+        raise next(
+            iter(refusals),
+            DocumentError(file, 1, "", "a terminal's transcript without a configuration", fix),
+        )
+    notes = tuple(_left_out(refusals))
+    for host, outputs in hosts.items():
+        for one in _shown_on_host(outputs):
+            name = one.name or (host if len(hosts) > 1 else "")
+            yield one._replace(name=name, notes=(*one.notes, *notes))
+
+
+def _shown_on_host(
+    outputs: Mapping[str, tuple[Configuration, ...]],
+) -> Iterator[Configuration]:
+    """Yields the configuration of a host, or each one if it can have only one of them."""
+    layers = [one for found in outputs.values() for one in found]
+    plain_ones = [
+        command
+        for command, found in outputs.items()
+        if any(not one.product for one in found) and ".d/" not in command
+    ]
+    if len(plain_ones) > 1 or any(one.name for one in layers):
+        for command, found in outputs.items():
+            for one in found:
+                yield one._replace(name=one.name or _shown_file(command))
+        return
+    yield _stack(sorted(layers, key=lambda layer: bool(layer.product)))
+
+
+def _shown_file(command: str) -> str:
+    """Returns the file in a command, or else the command."""
+    return next((word for word in command.split() if "/" in word or "." in word), command)
 
 
 def _written_by_script(text: str, file: str) -> list[Configuration]:
@@ -256,12 +331,19 @@ def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> C
 
     A KubeletConfiguration on top of another file is a drop-in. So is the first one, on top of the
     kubelet's defaults, if all files are drop-ins.
+
+    Raises:
+        DocumentError: units and environment files result in no flags, or in templates.
     """
     unset = Configuration("", "", MergedDocument(layers[0].document, {}))
+    resolved = with_environment(layers)
+    require_flags(layers, resolved)
+    layers = resolved
     found = reduce(_on_top, [unset, *layers] if are_drop_ins else layers)
     if len(layers) > 1:
         files = ", ".join(one.document.file for one in layers)
         found = found._replace(notes=(*found.notes, f"files, in order: {files}"))
+    _refuse_templates(found)
     return found
 
 
@@ -273,11 +355,18 @@ def choose(several: Sequence[Configuration], file: str, name: str) -> Configurat
     """Returns the configuration with a name; the only one if the name is empty.
 
     Raises:
-        DocumentError: there is none with the name, or there are several.
+        DocumentError: there is none with the name, there are several to choose from, or two have
+            the same name.
     """
     first, *others = several
     names = ", ".join(one.name or "(unnamed)" for one in several)
     _, line = first.document.locate()
+    seen: set[str] = set()
+    for one in several:
+        if one.name in seen:
+            where, message = one.document.line(), f"another configuration {one.name!r}"
+            raise DocumentError(file, where, "", message, "rename one of the two")
+        seen |= {one.name} - {""}
     if name:
         matching = [one for one in several if one.name == name]
         if not matching:
@@ -296,7 +385,7 @@ def _settings(configuration: Configuration) -> tuple[Any, list[str]]:
 
 
 _TEMPLATE = re.compile(r"\{\{|\{%")
-_VARIABLE = re.compile(r"\{\{|\{%|\$\{\w+\}?|\$\(|\$[A-Za-z_]")
+_VARIABLE = re.compile(r"\{\{(?:.*?\}\})?|\{%(?:.*?%\})?|\$\{\w+\}?|\$\(|\$[A-Za-z_]\w*")
 
 
 def _template_error(file: str, line: int, mark: str) -> DocumentError:

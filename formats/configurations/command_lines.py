@@ -11,37 +11,39 @@ import shlex
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from numaproof.formats.configurations import environment, wrappers
 from numaproof.formats.configurations.configuration import (
-    EFFECTIVE,
     Configuration,
-    Flag,
-    read_flags,
-    refuse_word,
     with_place,
 )
+from numaproof.formats.configurations.environment import FLAG, VARIABLE
 from numaproof.formats.configurations.inner_files import inner_lines
 from numaproof.inputs.documents import Document, DocumentError, MergedDocument, PathTuple
-from numaproof.reference.config.flags import field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numaproof.formats.configurations.configuration import Words
 
 
 _ASSIGNMENT = re.compile(r"\s*(export\s+)?([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+_PREFIX = re.compile(
+    r"""\s*\w+=(?P<quote>["']).*?(?P=quote)\s+(?:\S*/)?(?:kubelet|k3s|rke2|minikube|bootstrap\.sh)\s"""
+)
+"""A variable that is set only for the command on the same line."""
+
 _SECTION = re.compile(r"\s*\[(Unit|Service|Install)\]\s*$")
 _ENTRY = re.compile(r"\s*(Environment|EnvironmentFile|ExecStart)\s*=(.*)", re.DOTALL)
 _OF_UNIT = re.compile(r"\s*(?:ExecStart|EnvironmentFile)\s*=")
 _ONESHOT = re.compile(r"\s*Type\s*=\s*oneshot\s*$")
 _KUBELET = re.compile(r"""(?:.*[/"'])?kubelet""")
 _OPERATOR = re.compile(r"[0-9]*[<>|&;]")
-_FLAG = re.compile(r"\s*--[a-z]")
 _PROGRAM = re.compile(
-    r"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube)[\"']?\s.*--[a-z]"
-    r"|--(?:kubelet-extra-args|kubelet-arg|extra-config)[\s=]"
+    rf"(?:^|[\s/\"'=])(?:kubelet|k3s|rke2|minikube)[\"']?\s.*--[a-z]|{wrappers.MENTION.pattern}"
 )
+_SHELL_COMMAND = re.compile(r"-[a-z]*c")
 _IN_CONTAINER = re.compile(r"(?:.*/bin/)?kubelet")
 _CONTINUED = re.compile(r"\\\n")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _TYPOGRAPHIC = frozenset("\u2013\u2014\u201c\u201d\u2018\u2019")
 """What word processors make of ``--`` and quotes."""
 
@@ -54,7 +56,7 @@ def is_command_line(text: str) -> bool:
     if "\0" in text:
         return True
     first = _first_line(text)
-    if any(form.match(first) for form in (_SECTION, _ASSIGNMENT, _FLAG)):
+    if any(form.match(first) for form in (_SECTION, _ASSIGNMENT, FLAG)):
         return True
     return not is_yaml(text) and _PROGRAM.search(_CONTINUED.sub(" ", text)) is not None
 
@@ -69,22 +71,16 @@ def _first_line(text: str) -> str:
 
 
 def read(text: str, file: str) -> Iterator[Configuration]:
-    """Yields the flags in a file's text.
+    """Yields the flags, or the command and the variables, in a file's text.
 
     Raises:
-        DocumentError: there are none, or a quote does not end.
+        DocumentError: it is a command line without flags, or a quote does not end.
     """
-    found = _Text(text, file, range(1, text.count("\n") + 2)).configuration()
-    if not found.flags:
-        fix = (
-            f"expected a line such as kubelet --reserved-cpus=0; or use the output of `{EFFECTIVE}`"
-        )
-        raise DocumentError(file, 1, "", f"{found.product} without flags of the kubelet", fix)
-    yield found
+    yield _Text(text, file, range(1, text.count("\n") + 2)).configuration()
 
 
 def inside(document: Document, path: PathTuple, content: str, text: str) -> Configuration:
-    """Returns the flags in a file that is part of a document.
+    """Returns the flags, or the command and the variables, in a file that is part of a document.
 
     `content` is the file's text, and `text` that of the file with the document.
 
@@ -102,15 +98,12 @@ class _Line(NamedTuple):
     number: int
 
 
-_Words = list[tuple[str, Document]]
+def _assignment(line: _Line) -> re.Match[str] | None:
+    """Returns the match of a line that sets a variable, unless it is for a command on the line."""
+    return None if _PREFIX.match(line.text) else _ASSIGNMENT.match(line.text)
 
 
-def _with_flags(words: _Words) -> _Words:
-    """Returns words, or none if no flag is among them."""
-    return words if any(_FLAG.match(word) for word, _ in words) else []
-
-
-def _arguments(words: _Words) -> _Words:
+def _arguments(words: Words) -> Words:
     """Returns the arguments of a kubelet, or of a program that passes them to a kubelet.
 
     They are among the words between two operators of the shell. Of other programs, which take
@@ -119,16 +112,16 @@ def _arguments(words: _Words) -> _Words:
     ends = [n for n, (word, _) in enumerate(words) if _OPERATOR.match(word)]
     commands = [words[start + 1 : end] for start, end in pairwise((-1, *ends, len(words)))]
     found = [rest for one in commands if (rest := _after_program(one))]
-    passing = [one for one in commands if _wrappers(one)]
+    passing = [one for one in commands if wrappers.wrapping_flags(one)]
     others = [rest for one in commands if (rest := one[_first_flag(one) :])]
     return next(iter((*passing, *found, *others)), [])
 
 
-def _first_flag(words: _Words) -> int:
+def _first_flag(words: Words) -> int:
     return next((n for n, (word, _) in enumerate(words) if word.startswith("-")), len(words))
 
 
-def _after_program(words: _Words) -> _Words:
+def _after_program(words: Words) -> Words:
     """Returns the words after a kubelet, which may be the command of a container."""
     flags = _first_flag(words)
     programs = [n for n, (word, _) in enumerate(words[:flags]) if _KUBELET.fullmatch(word)]
@@ -152,73 +145,86 @@ class _Text:
         self._notes: list[str] = []
 
     def configuration(self) -> Configuration:
-        product, words = self._kind()
-        arguments = _arguments(words)
-        found = [*_of_kubelet(arguments, self._refuse)]
-        open_flags = [one for one in found if _VARIABLE.search(one.value) and field(one.name)]
-        for flag in open_flags:
-            text = f"left out {flag}: the variable is not set in the file"
-            self._notes.append(with_place(flag.place, (), text))
-        return Configuration(
-            product,
-            "",
-            MergedDocument(self._at(0), {}),
-            tuple(one for one in found if one not in open_flags),
-            notes=tuple(self._notes),
-            adds_defaults=self._product(_wrappers(arguments)),
-        )
-
-    def _product(self, wrappers: set[str]) -> str:
-        """Returns the product that starts a kubelet with further settings; empty if none does."""
-        if _COMMAND in wrappers:
-            marks = (name for mark, name in _SCRIPTS if mark in self._content)
-            return next(marks, "the program that gets --kubelet-extra-args")
-        return next((_WRAPPED[name][1] for name in wrappers), "")
-
-    def _refuse(self, word: str, place: Document) -> None:
-        """Refuses a word that belongs to no flag, unless it is an unknown variable."""
-        if _VARIABLE.match(word):
-            text = f"left out {word}: the variable is not set in the file"
-            self._notes.append(with_place(place, (), text))
-        else:
-            refuse_word(word, place)
-
-    def _kind(self) -> tuple[str, _Words]:
-        if "\0" in self._content:
-            return "a command line", [
-                (word, self._at(0)) for word in self._content.strip("\0\n").split("\0")
-            ]
         logical = [*self._logical()]
+        empty = Configuration("a command line", "", MergedDocument(self._at(0), {}))
+        if "\0" in self._content:
+            words = [(word, self._at(0)) for word in self._content.strip("\0\n").split("\0")]
+            return self._of_command(empty, words)
         if any(_SECTION.match(line.text) for line in logical):
-            return "a systemd unit", self._of_unit(logical)
+            variables, command = self._of_unit(logical)
+            found = empty._replace(
+                product="a systemd unit", command=_arguments(command), variables=variables
+            )
+        elif any(map(_assignment, logical)):
+            self._refuse_lost(logical)
+            variables = self._of_environment(logical)
+            found = empty._replace(product=environment.FILE, variables=variables)
+        else:
+            self._refuse_lost(logical)
+            return self._of_command(empty, [*self._of_commands(logical)])
+        return found._replace(notes=tuple(self._notes))
+
+    def _of_command(self, empty: Configuration, words: Words) -> Configuration:
+        """Returns the flags of a command.
+
+        Raises:
+            DocumentError: there are none.
+        """
+        found = environment.with_flags(empty, _arguments(words))
+        if not found.flags:
+            raise environment.no_flags(empty)
+        adds = found.adds_defaults and wrappers.product(words)
+        return found._replace(notes=(*self._notes, *found.notes), adds_defaults=adds)
+
+    def _refuse_lost(self, logical: Sequence[_Line]) -> None:
+        """Refuses settings of a unit that are in no section.
+
+        Raises:
+            DocumentError: there is one.
+        """
         lost = next((line for line in logical if _OF_UNIT.match(line.text)), None)
         if lost is not None:
             message = "a setting of a unit outside its section, which systemd ignores"
             raise DocumentError(
                 self._file, self._at(lost.number).line(), "", message, "write [Service] above it"
             )
-        if any(_ASSIGNMENT.match(line.text) for line in logical):
-            return "an environment file", [*self._of_environment(logical)]
-        return "a command line", [
-            word
-            for line in logical
-            if _FLAG.match(line.text) or _PROGRAM.search(line.text.replace("\n", " "))
-            for word in self._expand(self._split(line.text, line), line)
-        ]
 
-    def _expand(self, words: _Words, line: _Line) -> Iterator[tuple[str, Document]]:
+    def _of_commands(self, logical: Sequence[_Line]) -> Iterator[tuple[str, Document]]:
+        """Yields the words of the lines with a kubelet's flags."""
+        for line in logical:
+            if FLAG.match(line.text) or _PROGRAM.search(line.text.replace("\n", " ")):
+                words = self._of_shell(self._split(line.text, line), line)
+                yield from self._expand(words, line)
+
+    def _of_shell(self, words: Words, line: _Line) -> Words:
+        """Returns the words of the command that a shell gets with ``-c``, or else the words."""
+        inner = (
+            following
+            for (word, _), (following, _) in pairwise(words)
+            if _SHELL_COMMAND.fullmatch(word) and _PROGRAM.search(following)
+        )
+        command = next(inner, None)
+        return words if command is None else self._split(command, line)
+
+    def _expand(self, words: Words, line: _Line) -> Iterator[tuple[str, Document]]:
         """Yields words, with the flags of variables that are set for a command, such as k3s's."""
         for word, place in words:
             assignment = _ASSIGNMENT.fullmatch(word)
-            inner = _with_flags(self._split(assignment[4], line)) if assignment else []
-            yield from inner or [(word, place)]
+            inner = self._split(assignment[4], line) if assignment else []
+            if assignment and environment.has_flags(inner):
+                if assignment[2] in environment.KNOWN:
+                    yield from inner
+                else:
+                    self._note(line, environment.unknown_variable(assignment[2]))
+            else:
+                yield word, place
 
-    def _of_environment(self, logical: Sequence[_Line]) -> Iterator[tuple[str, Document]]:
-        """Yields the words of the variables with flags; the last assignment of each counts.
+    def _of_environment(self, logical: Sequence[_Line]) -> Mapping[str, Words]:
+        """Returns the words of each variable; the last assignment of each counts.
 
         Only a shell reads `export` and `+=`, replaces variables, and ends a line at a comment.
         """
-        found = [(line, match) for line in logical if (match := _ASSIGNMENT.match(line.text))]
+        found = [(line, match) for line in logical if (match := _assignment(line))]
         assigned = {line for line, _ in found}
         for line in logical:
             if line not in assigned and _PROGRAM.search(line.text.replace("\n", " ")):
@@ -227,31 +233,35 @@ class _Text:
                 fix = "keep only the command, with its flags on one line, or only the variables"
                 raise DocumentError(self._file, where, "", message, fix)
         is_shell = any(match[1] or match[3] for _, match in found)
-        variables: dict[str, _Words] = {}
+        variables: dict[str, Words] = {}
+        inserted: set[str] = set()
         for line, (_, name, is_appended, text) in ((line, match.groups()) for line, match in found):
-            words: _Words = [*variables.get(name, ())] if is_appended else []
+            words = [*variables.get(name, ())] if is_appended else []
             for word, place in self._value(text, line):
                 if is_shell and word.startswith("#"):
                     break
-                variable = _VARIABLE.fullmatch(word)
-                earlier = variables.get(variable[1] or variable[2]) if variable else None
+                variable = VARIABLE.fullmatch(word)
+                other = (variable[1] or variable[2]) if variable else ""
+                earlier = variables.get(other)
                 if earlier is not None and not is_shell:
                     self._note(line, f"left out {word}: systemd does not replace it in this file")
+                elif earlier is not None:
+                    inserted.add(other)
                 words += [(word, place)] if earlier is None else earlier if is_shell else []
             variables[name] = words
-        for words in variables.values():
-            yield from _with_flags(words)
+        parts = inserted - environment.KNOWN
+        return {name: words for name, words in variables.items() if name not in parts}
 
-    def _value(self, text: str, line: _Line) -> _Words:
+    def _value(self, text: str, line: _Line) -> Words:
         """Returns the words of a variable's value, which is the whole line if it isn't quoted."""
         words = self._split(text, line)
         if not text.startswith(('"', "'")):
             return words
         return [inner for word, _ in words for inner in self._split(word, line)]
 
-    def _of_unit(self, logical: Sequence[_Line]) -> _Words:
-        """Returns the words of the last command, with the variables that the unit sets."""
-        variables: dict[str, _Words] = {}
+    def _of_unit(self, logical: Sequence[_Line]) -> tuple[Mapping[str, Words], Words]:
+        """Returns the variables that the unit sets, and the words of its last command."""
+        variables: dict[str, Words] = {}
         commands: list[tuple[str, _Line]] = []
         for line in logical:
             entry = _ENTRY.match(line.text)
@@ -266,26 +276,11 @@ class _Text:
                 self._note(line, f"the unit also reads {path}: name that file also")
             else:
                 commands.append((entry[2].strip(), line))
-        command = self._command(
-            commands, is_oneshot=any(_ONESHOT.match(line.text) for line in logical)
-        )
-        if not command:
-            return [word for words in variables.values() for word in _with_flags(words)]
-        words: _Words = []
+        is_oneshot = any(_ONESHOT.match(line.text) for line in logical)
+        command = self._command(commands, is_oneshot=is_oneshot)
+        return variables, self._of_shell(command, commands[-1][1]) if command else ()
 
-        def expand(variable: re.Match[str]) -> str:
-            there = variables.get(variable[1] or variable[2])
-            return variable[0] if there is None else " ".join(word for word, _ in there)
-
-        for word, place in command:
-            variable = _VARIABLE.fullmatch(word)
-            if variable and (variable[1] or variable[2]) in variables:
-                words += variables[variable[1] or variable[2]]
-            else:
-                words.append((_VARIABLE.sub(expand, word), place))
-        return words
-
-    def _command(self, commands: Sequence[tuple[str, _Line]], *, is_oneshot: bool) -> _Words:
+    def _command(self, commands: Sequence[tuple[str, _Line]], *, is_oneshot: bool) -> Words:
         """Returns the words of a unit's last command; an empty one resets those before it.
 
         Raises:
@@ -318,7 +313,7 @@ class _Text:
         if text:
             yield _Line(text, first)
 
-    def _split(self, text: str, line: _Line) -> _Words:
+    def _split(self, text: str, line: _Line) -> Words:
         """Splits a text as a shell does; each word is on the line that contains it."""
         try:
             words = shlex.split(text, comments=False)
@@ -331,7 +326,7 @@ class _Text:
             message = f"{typographic.split('=')[0]!r} begins with a typographic dash or quote"
             raise DocumentError(self._file, where, "", message, fix)
         end = line.number + line.text.count("\n") + 1
-        found: _Words = []
+        found: list[tuple[str, Document]] = []
         for word in words:
             span = range(line.number, end)
             texts = (word, word.partition("=")[0])
@@ -346,38 +341,3 @@ class _Text:
 
     def _note(self, line: _Line, text: str) -> None:
         self._notes.append(with_place(self._at(line.number), (), text))
-
-
-_WRAPPED = {"kubelet-arg": ("", "k3s and RKE2"), "extra-config": ("kubelet.", "minikube")}
-"""Flags whose values are flags of the kubelet: the prefix of each, and the products."""
-
-_COMMAND = "kubelet-extra-args"
-"""A flag whose value is a command line of the kubelet."""
-
-_SCRIPTS = (("bootstrap.sh", "EKS"), ("oke-init", "OKE"), ("k0s", "k0s"))
-"""Programs with such a flag, and their products."""
-
-
-def _wrappers(words: _Words) -> set[str]:
-    """Returns the flags among some words whose values are flags of the kubelet."""
-    names = {word.lstrip("-").partition("=")[0] for word, _ in words if word.startswith("--")}
-    return names & {*_WRAPPED, _COMMAND}
-
-
-def _of_kubelet(words: _Words, on_other: Callable[[str, Document], None]) -> Iterator[Flag]:
-    """Yields the kubelet's flags; those of a program that starts a kubelet are dropped."""
-    if not _wrappers(words):
-        yield from read_flags(words, on_other)
-        return
-    for number, (word, place) in enumerate(words):
-        # Which of the program's other flags have a value isn't known here.
-        name, separator, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or not _wrappers([(word, place)]):
-            continue
-        if not separator:
-            value = words[number + 1][0] if number + 1 < len(words) else ""
-        if name == _COMMAND:
-            yield from read_flags([(one, place) for one in value.split()], on_other)
-        elif value.startswith(_WRAPPED[name][0]):
-            inner = value.removeprefix(_WRAPPED[name][0])
-            yield from read_flags([(f"--{inner.lstrip('-')}", place)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,7 @@ from numaproof.reference.config.fields import DECODED
 from numaproof.reference.config.flags import SWITCHES, field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from numaproof.inputs.documents import PathTuple
 
@@ -51,6 +52,10 @@ class Flag(NamedTuple):
         return f"--{self.name}={self.value}"
 
 
+Words = Sequence[tuple[str, Document]]
+"""The words of a command line or a variable, each with its place."""
+
+
 class Configuration(NamedTuple):
     """A kubelet's configuration as found in a file.
 
@@ -65,6 +70,9 @@ class Configuration(NamedTuple):
         errors: unknown fields around the configuration.
         adds_defaults: the product that adds settings which are not in the file.
         replaces_flags: whether its flags replace those of earlier files of the product.
+        command: the arguments of a unit's command, whose variables other files may set.
+        variables: the variables that a unit or an environment file sets. They and the command
+            become flags with `environment.with_environment`.
     """
 
     product: str
@@ -77,6 +85,8 @@ class Configuration(NamedTuple):
     adds_defaults: str = ""
     replaces_flags: bool = False
     role: str = ""
+    command: Words = ()
+    variables: Mapping[str, Words] = {}
 
     def on(self, lower: Configuration) -> Configuration:
         """Returns this configuration on top of another one, as a JSON merge patch."""

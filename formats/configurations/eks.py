@@ -6,8 +6,9 @@ configuration".)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from numaproof.formats.configurations import command_lines, wrappers
 from numaproof.formats.configurations.configuration import (
     Configuration,
     Flag,
@@ -23,7 +24,7 @@ from numaproof.formats.configurations.configuration import (
 from numaproof.inputs.documents import Document, dotted_path, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numaproof.inputs.documents import PathTuple
 
@@ -47,23 +48,47 @@ def _read_node_config(document: Document, _: str) -> Iterator[Configuration]:
 
 _CLUSTER = "an eksctl ClusterConfig"
 _GROUPS = ("nodeGroups", "managedNodeGroups")
-_EXTRA = "kubeletExtraConfig"
+_EXTRA, _SCRIPT = "kubeletExtraConfig", "overrideBootstrapCommand"
 
 
-def _read_cluster(document: Document, _: str) -> Iterator[Configuration]:
+def _bootstrap_scripts(
+    document: Document, groups: Sequence[tuple[PathTuple, Any]], text: str
+) -> Iterator[tuple[PathTuple, Configuration]]:
+    """Yields the groups that replace the bootstrap script, with the flags in it."""
+    for at, group in groups:
+        script, place = value_at(group, (_SCRIPT,)), (*at, _SCRIPT)
+        if isinstance(script, str) and wrappers.MENTION.search(script):
+            yield (
+                at,
+                command_lines.inside(document, place, script, text)._replace(
+                    product=_CLUSTER,
+                    source=dotted_path(place),
+                    name=str(value_at(group, ("name",)) or at[-1]),
+                    adds_defaults="EKS",
+                ),
+            )
+
+
+def _read_cluster(document: Document, text: str) -> Iterator[Configuration]:
     groups = [one for kind in _GROUPS for one in items_at(document, (kind,))]
     own = [(at, group) for at, group in groups if value_at(group, (_EXTRA,)) is not None]
-    if not own:
+    scripts = dict(_bootstrap_scripts(document, groups, text))
+    if not own and not scripts:
         places = [at for at, _ in groups] or [("nodeGroups", 0)]
         raise nothing(document, _CLUSTER, *((*at, _EXTRA) for at in places))
     for at, group in own:
-        yield Configuration(
+        found = Configuration(
             _CLUSTER,
             dotted_path((*at, _EXTRA)),
             mapping_below(document, (*at, _EXTRA)),
             name=str(value_at(group, ("name",)) or at[-1]),
             adds_defaults="EKS",
         )
+        if script := scripts.pop(at, None):
+            note = f"{_SCRIPT} decides whether {_EXTRA} counts"
+            found = script.on(found)._replace(name=found.name).note((), note)
+        yield found
+    yield from scripts.values()
 
 
 _ARGS = "kubeletExtraArgs"

@@ -10,17 +10,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.formats.configurations import plain
-from numaproof.formats.configurations.configuration import Configuration, Flag, Format, items_at
+from numaproof.formats.configurations.configuration import (
+    Configuration,
+    Flag,
+    Format,
+    items_at,
+    with_place,
+)
 from numaproof.formats.configurations.inner_files import inner_documents
 from numaproof.formats.configurations.kubeadm import extra_args
 from numaproof.inputs.documents import Document, MergedDocument, PathTuple, apply_patch, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 _PRODUCT = "a kind cluster"
 _PATCHES = ("kubeadmConfigPatches",)
+_FIRST, _INIT, _JOIN = "control-plane", "InitConfiguration", "JoinConfiguration"
+_OTHERS = {"ClusterConfiguration", "KubeProxyConfiguration"}
+"""Kinds that kubeadm takes, but that don't configure the kubelet."""
+
+_UNKNOWN = "kind generates no object of this kind"
+_REASONS = {
+    _INIT: f"only the first {_FIRST} node initializes the cluster",
+    _JOIN: f"only nodes other than the first {_FIRST} node join the cluster",
+    plain.KIND: f"nodes that join the cluster get that of the first {_FIRST} node",
+}
+"""Why a patch with one of these kinds has no effect."""
 
 
 def _patches(document: Document, at: PathTuple, text: str) -> Iterator[Document]:
@@ -33,11 +50,12 @@ def _patches(document: Document, at: PathTuple, text: str) -> Iterator[Document]
 def _read(document: Document, text: str) -> Iterator[Configuration]:
     cluster = [*_patches(document, (), text)]
     nodes = items_at(document, ("nodes",))
-    roles = [str(value_at(node, ("role",)) or "control-plane") for _, node in nodes]
-    own = [[*_patches(document, at, text)] for at, _ in nodes]
-    if not nodes:
-        roles, own = ["control-plane"], [[]]
-    first = roles.index("control-plane") if "control-plane" in roles else 0
+    roles = [str(value_at(node, ("role",)) or _FIRST) for _, node in nodes] or [_FIRST]
+    own = [[*_patches(document, at, text)] for at, _ in nodes] or [[]]
+    if _FIRST not in roles:
+        fix = f"add a node with role: {_FIRST}"
+        raise document.error(("nodes",), f"no {_FIRST} node, without which kind fails", fix)
+    first = roles.index(_FIRST)
     fields: Document = MergedDocument(document, {})
     gates = document.data.get("featureGates")
     if isinstance(gates, dict):
@@ -47,23 +65,31 @@ def _read(document: Document, text: str) -> Iterator[Configuration]:
             fields = apply_patch(fields, patch)
     base = Configuration(_PRODUCT, "kubeadmConfigPatches", fields, adds_defaults="kind and kubeadm")
     base = _left_out(document, base)
+    joins = len(roles) > 1
+    base = base._replace(
+        notes=(*base.notes, *_without_effect(cluster, "", {plain.KIND, _INIT, *joins * [_JOIN]}))
+    )
     for number, role in enumerate(roles):
         before = roles[:number].count(role)
         name = f"{role}{before + 1}" if before else role
-        kind = "InitConfiguration" if number == first else "JoinConfiguration"
+        kind = _INIT if number == first else _JOIN
         flags: dict[str, Flag] = {}
-        found = base
         for patch in (*cluster, *own[number]):
             if patch.data.get("kind") == kind:
                 flags |= {flag.name: flag for flag in extra_args(patch)}
-        for patch in own[number] if number != first else ():
-            if patch.data.get("kind") == plain.KIND:
-                file, line = patch.locate()
-                where = f"{file}:{line}"
-                note = f"{where}: left out a patch of {name}: nodes that join the cluster get the"
-                note += " KubeletConfiguration of the first control-plane node"
-                found = found._replace(notes=(*found.notes, note))
-        yield found._replace(name=name, flags=tuple(flags.values()))
+        kinds = {kind, *(number == first) * [plain.KIND]}
+        notes = (*base.notes, *_without_effect(own[number], name, kinds))
+        yield base._replace(name=name, flags=tuple(flags.values()), notes=notes)
+
+
+def _without_effect(patches: Sequence[Document], node: str, kinds: set[str]) -> Iterator[str]:
+    """Yields a note for each patch that changes nothing for a node, or for the cluster."""
+    for patch in patches:
+        kind = str(patch.data.get("kind"))
+        if kind not in kinds | _OTHERS:
+            of = f" of {node}" if node else ""
+            text = f"left out a patch{of} with kind {kind}: {_REASONS.get(kind, _UNKNOWN)}"
+            yield with_place(patch, (), text)
 
 
 def _left_out(document: Document, cluster: Configuration) -> Configuration:

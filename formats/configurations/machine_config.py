@@ -22,6 +22,7 @@ from numaproof.formats.configurations.configuration import (
     with_drop_in,
     with_place,
 )
+from numaproof.formats.configurations.environment import has_flags, with_environment
 from numaproof.formats.configurations.inner_files import (
     decode_base64,
     decode_url,
@@ -39,7 +40,7 @@ _IGNITION = "an Ignition configuration"
 _BUTANE = "a Butane configuration"
 _CLOUD_INIT = "a cloud-init configuration"
 _MAIN = re.compile(r"/kubelet(-config)?(\.conf|\.ya?ml|\.json)$|/kubelet/config(\.ya?ml|\.json)$")
-_DROP_IN = re.compile(r"/[^/]*(kubelet|config)[^/]*\.d/[^/]*\.conf$")
+_DROP_IN = re.compile(r"/[^/]*(kubelet|config)[^/]*(?<!\.service)\.d/[^/]*\.conf$")
 _UNIT = re.compile(r"kubelet\.service(\.d/[^/]*\.conf)?$")
 _ENVIRONMENT = re.compile(
     r"/etc/(default|sysconfig)/kubelet$|/kubelet[^/]*\.env$|kubeadm-flags\.env$"
@@ -82,6 +83,8 @@ class _Image:
         layers = sorted((*self._files(), *self._units()), key=itemgetter(0, 1))
         if not layers:
             raise self._nothing()
+        resolved = with_environment([layer for _, _, layer in layers])
+        layers = [(*one[:2], layer) for one, layer in zip(layers, resolved, strict=True)]
         left: tuple[str, ...] = ()
         if any(kind == _FILE for kind, _, _ in layers):
             left = tuple(path for kind, path, _ in layers if kind == _ELSEWHERE)
@@ -162,7 +165,7 @@ class _Image:
                 content = value_at(self._document.data, place)
                 if isinstance(content, str):
                     found = self._flags(place, "kubelet.service", content)
-                    if found.flags:
+                    if found.command or any(map(has_flags, found.variables.values())):
                         yield _WITH_FLAGS, dotted_path(place), found
 
     def _flags(self, place: PathTuple, source: str, content: str) -> Configuration:

@@ -14,6 +14,7 @@ from numaproof.fakesys.profile import CacheRow, CpuRow, DerivedDistances, NodeRo
 from numaproof.formats.machines.description import DescriptionError, Gap, MachineText
 from numaproof.formats.machines.placement import place
 from numaproof.inputs.errors import dotted_path
+from numaproof.inputs.plurals import plural
 from numaproof.reference.cadvisor.discovery import NO_CPU, DiscoveryError, discover
 
 if TYPE_CHECKING:
@@ -193,7 +194,13 @@ def _caches(
     if text.caches is None:
         cores, rest = divmod(len({(cpu.socket, cpu.core) for cpu in cpus}), text.l3_count or 1)
         if text.l3_count and cores and not rest:
-            gaps.append(Gap("sharing", "each CPU's L3 cache", f"that {cores} cores share each"))
+            gaps.append(
+                Gap(
+                    "sharing",
+                    "each CPU's L3 cache",
+                    f"that {plural(cores, 'core')} {'shares' if cores == 1 else 'share'} each",
+                )
+            )
         else:
             cores = assume.take("cores-per-l3") or 0
         if not cores:

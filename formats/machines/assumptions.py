@@ -26,21 +26,28 @@ def _pages(text: str) -> int:
     return int(text)
 
 
-def _siblings(text: str) -> int:
-    if text not in SIBLINGS:
-        raise ValueError(f"expected {' or '.join(SIBLINGS)}, got {text!r}")
-    return SIBLINGS.index(text)
+def _one_of(*choices: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if text not in choices:
+            raise ValueError(f"expected {' or '.join(choices)}, got {text!r}")
+        return choices.index(text)
+
+    return read
 
 
 SIBLINGS = ("apart", "adjacent")
 """Where a core's CPUs are: all cores' first threads come first, or a core's are neighbours."""
+
+NUMBERINGS = ("by-node", "alternating")
+"""How cores are numbered: node by node, or one core of each node in turn."""
 
 KEYS: dict[str, Callable[[str], int]] = {
     "memory": parse_kilobytes,
     "nodes": _count,
     "sockets": _count,
     "threads-per-core": _count,
-    "siblings": _siblings,
+    "siblings": _one_of(*SIBLINGS),
+    "numbering": _one_of(*NUMBERINGS),
     "cores-per-l3": _count,
     "hugepages-2Mi": _pages,
     "hugepages-1Gi": _pages,

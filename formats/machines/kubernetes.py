@@ -30,7 +30,9 @@ _PLURALS = {
 }
 
 _NFD = "feature.node.kubernetes.io"
-_CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
+CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
+"""Koordinator's annotation with the place of each CPU."""
+
 _CPU_ALLOCS = "node.koordinator.sh/pod-cpu-allocs"
 _CPU_POLICY = "kubelet.koordinator.sh/cpu-manager-policy"
 
@@ -313,7 +315,7 @@ def _annotation(data: Mapping[str, Any], name: str, type_: type[_A]) -> _A | Non
 
 
 def _koordinator_cpus(data: Mapping[str, Any]) -> Iterator[CPU]:
-    topology = _annotation(data, _CPU_TOPOLOGY, _CPUTopology)
+    topology = _annotation(data, CPU_TOPOLOGY, _CPUTopology)
     for one in topology.detail if topology else ():
         yield CPU(number=one.id, node=one.node, socket=one.socket, core=one.core)
 

@@ -280,7 +280,7 @@ def _require_whole(
     """
     total = _number(fields.get("CPU(s)", [""])[0])
     if total is not None and total != len(online) + len(offline):
-        message = f"lscpu counts {total} CPUs but lists {len(online) + len(offline)}"
+        message = f"lscpu counts {plural(total, 'CPU')} but lists {len(online) + len(offline)}"
         raise DescriptionError(message, _WHOLE)
     count = _number(fields.get("NUMA node(s)", [""])[0])
     if count is not None and count != len(nodes):
@@ -341,8 +341,8 @@ def _shape(fields: Mapping[str, Sequence[str]], cpus: int) -> tuple[int | None, 
         if threads == 1:
             return threads, None
         raise DescriptionError(
-            f"{sockets} sockets of {cores} cores of {threads} threads are not {cpus} CPUs: the"
-            " cores differ",
+            f"{plural(sockets, 'socket')} of {plural(cores, 'core')} of {threads} threads are not"
+            f" {plural(cpus, 'CPU')}: the cores differ",
             _EXTENDED,
         )
     return threads or None, sockets or None

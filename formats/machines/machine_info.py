@@ -101,7 +101,7 @@ def _require_whole(form: str, machine: MachineInfo, cpus: int) -> None:
     # Of a machine without NUMA nodes, cAdvisor counts CPUs that are offline also.
     has_nodes = any(node.memory or node.distances for node in nodes)
     if machine.num_cores < cpus or (has_nodes and machine.num_cores > cpus):
-        message = f"{form} that counts {machine.num_cores} CPUs but lists {cpus}"
+        message = f"{form} that counts {plural(machine.num_cores, 'CPU')} but lists {cpus}"
         raise DescriptionError(message, _WHOLE)
 
 

@@ -17,14 +17,24 @@ if TYPE_CHECKING:
 _ALIGNING = ("restricted", "single-numa-node")
 
 
-def require_enough(text: MachineText, config: Mapping[str, Any]) -> None:
+def require_enough(text: MachineText, config: Mapping[str, Any], *, state: bool = False) -> None:
     """Checks that a text says what a configuration depends on.
+
+    Args:
+        text: the machine.
+        config: the configuration.
+        state: whether the state of the CPU Manager is read, which names CPUs.
 
     Raises:
         DocumentError: it doesn't; the message says how to supply it.
     """
     missing = {gap.subject: gap for gap in text.missing}
-    for subject, setting in _needs(config):
+    needs = [*_needs(config)]
+    if config.get("cpuManagerPolicy") == "static" and len(text.machine.topology or ()) > 1:
+        # Without NUMA nodes, any CPU is like any other.
+        needs += [("numbers", "reservedSystemCPUs")] if config.get("reservedSystemCPUs") else []
+        needs += [("numbers", "cpu_manager_state")] if state else []
+    for subject, setting in needs:
         gap = missing.get(subject)
         if gap is not None:
             raise DocumentError(

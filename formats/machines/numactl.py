@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.formats.machines.description import CPU, Description, DescriptionError, Node
+from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,12 +48,14 @@ def read(text: str) -> Description:
     for what, found in (("cpus", cpus), ("size", sizes)):
         if len(found) != count:
             raise DescriptionError(
-                f"numactl lists {count} nodes but has {len(found)} lines `node N {what}`", _AGAIN
+                f"numactl lists {plural(count, 'node')} but has"
+                f" {plural(len(found), 'line')} `node N {what}`",
+                _AGAIN,
             )
     order = sorted(cpus)
     rows = {int(node): tuple(map(int, row.split())) for node, row in _ROW.findall(text)}
     if rows and (sorted(rows) != order or any(len(row) != count for row in rows.values())):
-        raise DescriptionError(f"the distances are not those of {count} nodes", _AGAIN)
+        raise DescriptionError(f"the distances are not those of {plural(count, 'node')}", _AGAIN)
     return Description(
         format="numactl --hardware",
         cpus=tuple(CPU(number=cpu, node=node) for node in order for cpu in cpus[node]),

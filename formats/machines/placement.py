@@ -6,12 +6,14 @@ core's threads one after the other on some (``siblings=adjacent``).
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from numaproof.formats.machines.assumptions import MAX_COUNT, SIBLINGS
+from numaproof.formats.machines.assumptions import MAX_COUNT, NUMBERINGS, SIBLINGS
 from numaproof.formats.machines.description import CPU, DescriptionError, Gap
 from numaproof.inputs.plurals import plural
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 MAX_NODES = 1024
 
 _ADJACENT = SIBLINGS.index("adjacent")
+_ALTERNATING = NUMBERINGS.index("alternating")
 _ADJACENT_SIBLINGS = ("ppc64", "ppc64le", "s390x")
 """The architectures on which Linux numbers a core's threads one after the other."""
 
@@ -75,13 +78,19 @@ def _number(
     } or {None: text.cpu_count or 0}
     total = sum(counts.values())
     if not 0 < total <= MAX_COUNT:
-        raise DescriptionError(f"{total} CPUs; expected 1 to {MAX_COUNT}")
+        raise DescriptionError(f"{plural(total, 'CPU')}; expected 1 to {MAX_COUNT}")
     threads, style = _threads(text, [], assume, gaps)
     if any(count % threads for count in counts.values()):
-        raise DescriptionError(f"{total} CPUs don't form cores of {threads} threads")
-    order = "node by node" if len(nodes) > 1 else "from 0"
-    gaps.append(Gap("numbers", "the CPUs' numbers", f"that they are numbered {order}"))
+        raise DescriptionError(f"{plural(total, 'CPU')} can't form cores of {threads} threads")
     places = [node for node, count in counts.items() for _ in range(count // threads)]
+    numbering = assume.take("numbering")
+    if numbering == _ALTERNATING:
+        places = _in_turns(places)
+    elif numbering is None:
+        order, remedy = "from 0", ""
+        if len(nodes) > 1:
+            order, remedy = "node by node", f"--assume numbering={' or '.join(NUMBERINGS)}"
+        gaps.append(Gap("numbers", "the CPUs' numbers", f"that they are numbered {order}", remedy))
     cores = len(places)
     return [
         CPU(
@@ -92,6 +101,16 @@ def _number(
         for core, node in enumerate(places)
         for thread in range(threads)
     ]
+
+
+def _in_turns(places: Sequence[int | None]) -> list[int | None]:
+    """Returns the cores' nodes in an order with one core of each node in turn."""
+    seen: Counter[int | None] = Counter()
+    turns = []
+    for node in places:
+        turns.append(seen[node])
+        seen[node] += 1
+    return [node for _, node in sorted(zip(turns, places, strict=True), key=itemgetter(0))]
 
 
 def _with_cores(
@@ -106,7 +125,7 @@ def _with_cores(
     for group in groups:
         if len(group) % threads:
             raise DescriptionError(
-                f"{plural(len(group), 'CPU')} of a NUMA node don't form cores of {threads} threads",
+                f"{plural(len(group), 'CPU')} of a NUMA node can't form cores of {threads} threads",
                 "use `lscpu --extended`, which shows each CPU's core",
             )
         per_node = len(group) // threads

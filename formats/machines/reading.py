@@ -21,7 +21,7 @@ from numaproof.formats.machines import (
 from numaproof.formats.machines.assembly import assemble
 from numaproof.formats.machines.assumptions import Assumptions
 from numaproof.formats.machines.description import Description, DescriptionError, MachineText
-from numaproof.inputs import documents
+from numaproof.inputs import documents, door, transcripts
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.quoting import uncomment, unquote
 from numaproof.reference.cadvisor.discovery import NO_CPU
@@ -73,6 +73,7 @@ def read(
 def _read(
     content: bytes, file: str, assume: Assumptions, no_cpu: str, node: Description | None
 ) -> MachineText | None:
+    content = door.without_utf16(content)
     text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
     # Web pages and mails have non-breaking spaces.
     text = uncomment(unquote(text.replace("\u00a0", " ")))
@@ -84,7 +85,7 @@ def _read(
     for recognise, describe in _TEXTS:
         if recognise(text):
             return assemble(file, _with_node(describe(text), node), assume, no_cpu)
-    data = _document(text, file)
+    data = _document(transcripts.outputs(text), file)
     if machine_info.is_machine_info(data):
         assume.require_used(machine_info.FORMAT)
         return machine_info.read(file, data)
@@ -109,8 +110,12 @@ def _with_node(text: Description, node: Description | None) -> Description:
     return text
 
 
+_MARKS = re.compile(r"\A(?:\s*---(?=\s))+|\s---\s*\Z")
+
+
 def _document(text: str, file: str) -> Any:
     """The contents of JSON or YAML; None if it is neither, or a machine profile."""
+    text = _MARKS.sub("", text)
     if re.match(r"\s*[{\[]", text):
         try:
             # lscpu writes a bare hyphen for the numbers of CPUs that are offline.

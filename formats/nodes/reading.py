@@ -45,6 +45,7 @@ class CapturedNode(NamedTuple):
         pods: the file with its pods, if there is one.
         record: how an archive was collected; None for other reports.
         has_machine: whether it can have a machine.
+        has_tree: whether it has the machine's tree, which is complete.
         absent: the object with the configuration, if the report names it but lacks it.
     """
 
@@ -57,6 +58,7 @@ class CapturedNode(NamedTuple):
     pods: SourceFile | None = None
     record: contents.Record | None = None
     has_machine: bool = True
+    has_tree: bool = False
     absent: str = ""
 
     @property
@@ -178,6 +180,11 @@ class _Report:
 
 
 def _read(report: _Report, node: str) -> CapturedNode:
+    has_tree = any(map(_TREE.search, report.members))
+    return _read_report(report, node)._replace(has_tree=has_tree)
+
+
+def _read_report(report: _Report, node: str) -> CapturedNode:
     records = report.files(re.escape(contents.RECORD) + "$")
     nodes = {found[1]: source for found, source in report.find(_NODE)}
     if records:
@@ -191,13 +198,14 @@ def _read(report: _Report, node: str) -> CapturedNode:
         require_single(report.name, "copies of a node's files", _copies(report))
     if folders or report.state():
         return _sosreport(report, has_commands=bool(folders))
-    if any(_TREE.search(member) for member in report.members):
+    if any(_AT_TOP.search(member) for member in report.members):
         return CapturedNode(report.name, "a tree")
     fix = "expected an archive of `kubectl numaproof`, a must-gather or a sosreport"
     raise DocumentError(report.name, 0, "", "does not describe a node", fix)
 
 
-_TREE = re.compile(r"^(?:[^/]+/)?sys/devices/system/")
+_TREE = re.compile(r"(?:^|/)sys/devices/system/")
+_AT_TOP = re.compile(r"^(?:[^/]+/)?sys/devices/system/")
 
 
 def _parent(report: _Report, source: SourceFile) -> str:

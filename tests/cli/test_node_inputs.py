@@ -137,6 +137,21 @@ def test_a_captured_node_without_pods_is_not_silently_empty(run: Command, archiv
     assert f"w1: {said}; add '--pods'" in ended.err
 
 
+def test_a_machine_completes_an_archive_without_a_tree(run: Command, archive: str) -> None:
+    ended = run("simulate", "--node", archive, "--machine", "laptop-4c8t", "new.json")
+    assert ended.code == 0
+    assert "8 CPUs, 13.5 GiB" in ended.out
+    assert "w1: its own description of the machine is not used" in ended.err
+    Path("w1/collected.yaml").write_text("{version: 1, node: w1, parts: [configz.json]}")
+    Path("w1/node.json").unlink()
+    ended = run("simulate", "--node", archive, "new.json")
+    assert ended.code == 2
+    assert "w1 has no machine; add '--machine'" in ended.err
+    ended = run("simulate", "--node", archive, "--machine", "laptop-4c8t", "new.json")
+    assert ended.code == 0
+    assert "description of the machine" not in ended.err
+
+
 def test_machines_without_anything_else_are_nodes_of_a_fleet(run: Command) -> None:
     Path("trees").mkdir()
     run("profile", "tree", "epyc-7402p-nps2", "--out", "trees/big")

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from numaproof.inputs.documents import HANDWRITTEN, DocumentError, dotted_path, load
+from numaproof.inputs.streams import split_documents
 from numaproof.inputs.typed import convert
 
 
@@ -198,3 +199,31 @@ def test_lines_are_counted_from_the_start_of_the_file() -> None:
         with pytest.raises(DocumentError) as caught:
             load(text, before=9)
         assert caught.value.line == 11
+
+
+def test_a_tab_in_the_indentation_is_named() -> None:
+    with pytest.raises(DocumentError) as caught:
+        load("a:\n\tb: 1\n", file="f.yaml")
+    assert str(caught.value) == (
+        "f.yaml:2: not YAML: a tab in the indentation (indent with spaces)"
+    )
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n{"a": 2}\n', '\n{\n "a": 1\n}\n{\n "a": 2}'])
+def test_json_objects_that_follow_each_other_are_documents(text: str) -> None:
+    first, second = split_documents(text, "f.json")
+    assert (first.data, second.data) == ({"a": 1}, {"a": 2})
+    assert [one.line(("a",)) for one in (first, second)] == [
+        number for number, line in enumerate(text.split("\n"), 1) if '"a"' in line
+    ]
+
+
+def test_braces_in_a_text_do_not_separate_documents() -> None:
+    (only,) = split_documents('{"a": "}\n{"}', "f.json")
+    assert only.data == {"a": "} {"}
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n{"a": 2', '{"a": 1}\n{b: 2}\n'])
+def test_objects_that_are_not_json_do_not_follow_each_other(text: str) -> None:
+    with pytest.raises(DocumentError, match="not YAML"):
+        list(split_documents(text, "f.json"))

@@ -81,7 +81,6 @@ def test_a_file_is_named_as_the_user_named_it(tmp_path: Path) -> None:
     ("content", "line", "place"),
     [
         (b"a: 1\nb: caf\xe9\n", 2, "byte 0xe9 in column 7"),
-        (b"\xff\xfea\0", 1, "byte 0xff in column 1"),
         ("ä\nöö".encode() + b"\xc3", 2, "byte 0xc3 in column 3"),
     ],
 )
@@ -91,6 +90,16 @@ def test_invalid_utf_8_is_refused_with_the_first_bad_byte(
     with pytest.raises(DocumentError, match=f"not UTF-8 text: {place}") as caught:
         door.text(content, "x")
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_text_with_a_byte_order_mark_is_decoded(encoding: str) -> None:
+    assert door.text("größe: 1\n".encode(encoding), "file") == "größe: 1\n"
+
+
+def test_utf_16_without_a_byte_order_mark_is_named() -> None:
+    with pytest.raises(DocumentError, match=r"UTF-16 without a byte order mark \(save it as UTF-8"):
+        door.text("size: 1\n".encode("utf-16-le"), "file")
 
 
 def test_an_endless_stream_is_read_up_to_the_limit() -> None:

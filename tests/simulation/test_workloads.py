@@ -337,3 +337,58 @@ def test_a_typed_list_of_custom_resources_is_read() -> None:
     bare = [{key: one[key] for key in ("metadata", "spec")} for one in items]
     listed = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSetList", "items": bare}
     assert len(reading(listed).pods) == 5
+
+
+def rollout(**reference: str) -> dict[str, Any]:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", **reference}
+    spec = {"replicas": 3, "workloadRef": target}
+    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    return {**head, "metadata": {"name": "new", "namespace": "shop"}, "spec": spec}
+
+
+def deployment(namespace: str = "shop") -> dict[str, Any]:
+    (pod,) = (one["object"]["spec"] for one in CASES if "Pod/default/solo" in one["pods"])
+    metadata = {"name": "web", "namespace": namespace}
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def names_and_notes(*things: dict[str, Any]) -> tuple[Counter[str], str]:
+    found = reading({"apiVersion": "v1", "kind": "List", "items": list(things)})
+    names = Counter(pod.name.partition("#")[0] for pod in found.pods)
+    return names, "\n".join(found.notes)
+
+
+def test_a_rollout_makes_its_pods_from_the_template_of_a_deployment() -> None:
+    names, notes = names_and_notes(rollout(), deployment())
+    assert names == {"Rollout/shop/new": 3, "Deployment/shop/web": 2}
+    assert "Rollout/shop/new: its pods are described by Deployment/shop/web" in notes
+
+
+def test_a_deployment_that_a_rollout_scales_down_has_no_pods() -> None:
+    names, notes = names_and_notes(deployment(), rollout(scaleDown="onsuccess"))
+    assert names == {"Rollout/shop/new": 3}
+    assert "left out Deployment/shop/web: Rollout/shop/new scales it down" in notes
+
+
+def test_an_object_that_describes_the_pods_of_another_is_named() -> None:
+    names, notes = names_and_notes(rollout(), deployment("other"))
+    assert names == {"Deployment/other/web": 2}
+    assert "described by Deployment/shop/web, which is not in the files" in notes
+
+
+@pytest.mark.parametrize(
+    ("scope", "name"),
+    [
+        ({}, "WorkflowTemplate/default/t"),
+        ({"clusterScope": True}, "ClusterWorkflowTemplate/default/t"),
+    ],
+)
+def test_a_workflow_names_its_template(scope: dict[str, Any], name: str) -> None:
+    spec = {"workflowTemplateRef": {"name": "t", **scope}}
+    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "w"}}
+    names, notes = names_and_notes({**head, "spec": spec})
+    assert not names
+    assert f"described by {name}, which is not in the files" in notes

@@ -66,7 +66,8 @@ def test_a_file_is_refused_by_its_name(pattern: str, message: str) -> None:
 @pytest.mark.parametrize(("pattern", "setting"), READ.items())
 def test_a_file_is_read(pattern: str, setting: tuple[str, Any]) -> None:
     file = the_file(pattern)
-    (found, *_) = configurations.read(file.read_text("utf-8"), file.name)
+    (first, *_) = configurations.read(file.read_text("utf-8"), file.name)
+    found = configurations.combine([first])
     flags = {f"--{flag.name}": flag.value for flag in found.flags}
     assert (found.document.data | flags)[setting[0]] == setting[1]
 

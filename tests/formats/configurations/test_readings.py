@@ -38,7 +38,8 @@ def reading(file: Path) -> str:
     """Returns what is read from a file."""
     lines = [f"{file.name}"]
     try:
-        for one in configurations.read(file.read_text("utf-8"), file.name):
+        for found in configurations.read(file.read_text("utf-8"), file.name):
+            one = configurations.combine([found])
             title = [f"name {one.name}"] if one.name else []
             title += [part for part in (one.product, one.source) if part]
             lines.append(f"- {', '.join(title) or 'a KubeletConfiguration'}")

@@ -127,7 +127,7 @@ REFUSED = {
     "CPU NODE SOCKET CORE ONLINE\n0 0 0 0 ja\n1 0 0 1 nein\n": "English",
     # incomplete or contradictory
     '{"caches": [{"name": "L1d"}]}': "lscpu --caches",
-    NUMACTL.replace("node 1 cpus: 2 3\n", ""): "2 nodes but has 1 lines `node N cpus`",
+    NUMACTL.replace("node 1 cpus: 2 3\n", ""): "2 nodes but has 1 line `node N cpus`",
     NUMACTL.replace("2 3", "2 ... 7"): "expected numbers, got '2 ... 7'",
     NUMACTL.replace("2 3", "1 2"): "in several NUMA nodes",
     NUMACTL.replace("  1:  20  10\n", ""): "the distances are not those of 2 nodes",
@@ -152,7 +152,7 @@ REFUSED = {
     "metadata: {annotations: {node.koordinator.sh/cpu-topology: '{'}}\n": "is not Koordinator's",
     "kind: Numatopology\nspec: {cpuDetail: {}}\n": "without spec.cpuDetail",
     "kind: NodeList\nitems: [{kind: Pod}]\n": "an object of kind Pod",
-    "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1000000000 CPUs; expected 1 to 8192",
+    "kind: Node\nstatus: {capacity: {cpu: 1G}}\n": "1,000,000,000 CPUs; expected 1 to 8192",
     "kind: Node\nstatus: {capacity: {cpu: -1}}\n": "cpu: must not be negative, got -1",
     "kind: Node\nstatus: {capacity: {cpu: 1500m}}\n": "cpu: 1500m is not a whole number of CPUs",
     "kind: NodeResourceTopology\nzones: [{name: n0, resources: [{name: cpu, capacity: 8.5}]}]\n": (
@@ -240,6 +240,7 @@ def test_assumptions_that_have_no_effect_are_refused(pairs: list[str], message: 
         ("nodes=0", "nodes: expected a number from 1"),
         ("memory=big", "memory: expected a size"),
         ("siblings=far", "siblings: expected apart or adjacent"),
+        ("numbering=odd", "numbering: expected by-node or alternating"),
         ("hugepages-2Mi=x", "hugepages-2Mi: expected a number of pages"),
     ],
 )
@@ -247,6 +248,14 @@ def test_wrong_assumptions_name_the_key(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         assumptions.parse(text)
     assert message in str(caught.value)
+
+
+NRT = """\
+kind: NodeResourceTopology
+zones:
+- {name: node-0, type: Node, resources: [{name: cpu, capacity: "4"}]}
+- {name: node-1, type: Node, resources: [{name: cpu, capacity: "4"}]}
+"""
 
 
 @pytest.mark.parametrize(
@@ -273,6 +282,11 @@ def test_wrong_assumptions_name_the_key(text: str, message: str) -> None:
             {"topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"}},
             "use a tree",
         ),
+        (
+            NRT,
+            {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"},
+            "the CPUs' numbers, which a NodeResourceTopology doesn't show (add --assume numbering=",
+        ),
     ],
 )
 def test_a_configuration_that_depends_on_a_gap_is_refused(
@@ -286,10 +300,33 @@ def test_a_configuration_that_depends_on_a_gap_is_refused(
     assert message in str(caught.value)
 
 
+def test_cpus_in_a_state_depend_on_their_numbers() -> None:
+    text = read(NRT.encode(), "file")
+    assert text is not None
+    require_enough(text, {"cpuManagerPolicy": "static"})
+    require_enough(text, {}, state=True)
+    with pytest.raises(DocumentError, match="cpu_manager_state depends on the CPUs' numbers"):
+        require_enough(text, {"cpuManagerPolicy": "static"}, state=True)
+
+
+@pytest.mark.parametrize(
+    ("numbering", "first"),
+    [("by-node", [(0, 4), (1, 5)]), ("alternating", [(0, 4), (2, 6)])],
+)
+def test_cpus_can_be_numbered_in_two_ways(numbering: str, first: list[tuple[int, ...]]) -> None:
+    assume = [assumptions.parse(f"numbering={numbering}"), ("threads-per-core", 2)]
+    text = read(NRT.encode(), "file", assume)
+    assert text is not None
+    assert not [gap for gap in text.missing if gap.subject == "numbers"]
+    node, _ = text.machine.topology or ()
+    assert [core.thread_ids for core in node.cores or ()] == first
+    require_enough(text, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+
+
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (["threads-per-core=3"], "8 CPUs don't form cores of 3 threads"),
+        (["threads-per-core=3"], "8 CPUs can't form cores of 3 threads"),
         (["nodes=3"], "can't be divided into 3 NUMA nodes"),
         (["nodes=2", "sockets=3"], "3 sockets don't fit 2 NUMA nodes"),
         (["sockets=3"], "can't be divided into 3 sockets"),

@@ -1,0 +1,3 @@
+#!/bin/bash
+/etc/eks/bootstrap.sh c --kubelet-extra-args '--cpu-manager-policy=static' \
+  --kubelet-extra-args '--reserved-cpus=0'
