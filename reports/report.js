@@ -6,13 +6,25 @@
   const shown = document.getElementById("shown");
   const NAMES = ["text", "outcome", "area", "machine"];
   let cards, runs, cases; // found at the first search, because large pages have many
-  const searchable = (element) => ({ element, text: element.textContent.toLowerCase() });
+  const searchable = (element, more = "") => ({
+    element,
+    text: `${element.textContent} ${more}`.toLowerCase(),
+  });
 
   const index = () => {
+    const names = [...form.elements.machine.options].slice(1).map((option) => option.value);
     cards = [...document.querySelectorAll(".card")];
-    runs = [...document.querySelectorAll("[data-m]")].map(searchable);
-    cases = [...document.querySelectorAll(".cases tbody tr")].map(searchable);
+    runs = [...document.querySelectorAll("[data-m]")].map((element) => {
+      const { c, m, r } = element.dataset;
+      const machines = m.split(" ").filter(Boolean);
+      const about = document.getElementById(c)?.textContent ?? "";
+      const on = machines.map((one) => names[one]).join(" ");
+      return { ...searchable(element, `${about} ${r} ${on}`), machines };
+    });
+    cases = [...document.querySelectorAll(".cases tbody tr")].map((row) => searchable(row));
   };
+
+  const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
   const number = (name) => form.elements[name].selectedOptions[0]?.dataset.n ?? "";
 
@@ -35,10 +47,12 @@
       (!area || row.element.dataset.a === area) && words.every((word) => row.text.includes(word));
     let failures = 0;
     for (const row of runs) {
-      const { o, m } = row.element.dataset;
-      const visible = fits(row) && (!outcome || o === outcome) && (!machine || m === machine);
+      const visible =
+        fits(row) &&
+        (!outcome || row.element.dataset.o === outcome) &&
+        (!machine || row.machines.includes(machine));
       row.element.classList.toggle("out", !visible);
-      failures += visible;
+      if (visible) failures += machine ? 1 : Math.max(row.machines.length, 1);
     }
     for (const card of cards) {
       card.hidden = active && !card.querySelector("[data-m]:not(.out)");
@@ -54,7 +68,7 @@
     });
     shown.textContent = !active ? "" : failures + count === 0
       ? "Nothing found."
-      : `${failures.toLocaleString("en")} failures, ${count.toLocaleString("en")} cases`;
+      : `${plural(failures, "failure")}, ${plural(count, "case")}`;
   };
 
   const keepAddress = () => {
@@ -75,6 +89,17 @@
     apply();
   };
 
+  // A failure on a machine that shares the line of others, or a case that doesn't fail in this run.
+  const nearest = (id) => {
+    const [kind, name, machine] = id.split("/");
+    if (kind !== "failure") return null;
+    if (!runs) index();
+    const mine = runs.filter(({ element }) => element.dataset.c === `case/${name}`);
+    const number = [...form.elements.machine.options].find((one) => one.value === machine)?.dataset.n;
+    const found = mine.find(({ machines }) => machines.includes(number));
+    return found?.element ?? document.getElementById(`case/${name}`);
+  };
+
   const reveal = () => {
     let id = location.hash.slice(1);
     try {
@@ -82,7 +107,7 @@
     } catch {
       return;
     }
-    const target = document.getElementById(id);
+    const target = document.getElementById(id) ?? nearest(id);
     if (!target || target === form) return;
     if (target.closest("[hidden], .out")) {
       form.reset();

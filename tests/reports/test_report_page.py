@@ -28,11 +28,12 @@ LOST = "invariant no-cpu-lost"
 def report(
     browser: Browser, tmp_path: Path, stream: MakeStream, story: MakeRun, run: MakeRun
 ) -> Iterator[Visit]:
-    """A visit to the page of a run with forty failures of two causes, and a passed case."""
+    """A visit to the page of a run with 41 failures of two causes, and a passed case."""
     failures = [
         story("CPUs 2-3 are lost", case=f"lost-{number}", signature=LOST) for number in range(39)
     ]
     fields = {"machine": "server", "signature": "memory differs", "requirements": ("NONE-1",)}
+    failures.append(story("CPU 7 is lost", case="lost-20", machine="server", signature=LOST))
     other = story("memory differs", case="memory", **fields)
     events = stream(*failures, other, run(case="quiet", title="Quiet pods are admitted"))
     (tmp_path / "report.html").write_text(html(summarize(events)), "utf-8")
@@ -62,6 +63,36 @@ def test_a_link_opens_the_folded_failure(report: Visit) -> None:
     assert page.evaluate("navigator.clipboard.readText()").endswith(f"report.html#{failure}")
 
 
+def test_a_link_to_another_machine_opens_the_line_of_its_case(report: Visit) -> None:
+    page = report.open(f"report.html#{anchor('failure', 'lost-20', 'server')}")
+    line = page.locator(f'[id="{anchor("failure", "lost-20", "desktop")}"]')
+    assert line.is_visible()
+    assert "lost-20 on desktop, server: CPUs 2-3 are lost" in line.inner_text()
+
+
+def test_a_link_to_a_failure_that_is_gone_opens_its_case(report: Visit) -> None:
+    page = report.open(f"report.html#{anchor('failure', 'quiet', 'desktop')}")
+    assert page.locator(f'[id="{anchor("case", "quiet")}"]').is_visible()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("NONE-1", "1 failure, 1 case"),
+        ("lost static-1", "40 failures, 39 cases"),
+        ("lost-20 server", "2 failures, 1 case"),
+        ("whole cpus are exclusive", "41 failures, 40 cases"),
+        ("memory differs", "1 failure, 0 cases"),
+    ],
+)
+def test_failures_are_found_by_requirement_title_machine_and_message(
+    report: Visit, text: str, found: str
+) -> None:
+    page = report.open("report.html")
+    page.fill("[name=text]", text)
+    assert page.locator("#shown").inner_text() == found
+
+
 def test_a_case_is_found_by_its_title(report: Visit) -> None:
     page = report.open("report.html")
     page.keyboard.press("/")
@@ -70,7 +101,7 @@ def test_a_case_is_found_by_its_title(report: Visit) -> None:
     assert page.locator(".card:visible").count() == 0
     assert page.url.endswith("?text=quiet+pods")
     page.reload()
-    assert page.locator("#shown").inner_text() == "0 failures, 1 cases"
+    assert page.locator("#shown").inner_text() == "0 failures, 1 case"
     page.fill("[name=text]", "no such words")
     assert page.locator("#shown").inner_text() == "Nothing found."
     page.click("[type=reset]")
@@ -80,9 +111,9 @@ def test_a_case_is_found_by_its_title(report: Visit) -> None:
 
 def test_a_cell_of_the_matrix_filters_by_area_and_machine(report: Visit) -> None:
     page = report.open("report.html")
-    page.locator(".matrix tbody tr", has_text="server").locator("td a").click()
+    page.locator(".matrix tbody tr", has_text="server").locator("td a").last.click()
     assert page.url.endswith("?area=none+policy&machine=server")
-    assert page.locator("#shown").inner_text() == "1 failures, 1 cases"
+    assert page.locator("#shown").inner_text() == "1 failure, 1 case"
 
 
 def test_commands_and_issues_are_copied(report: Visit) -> None:
