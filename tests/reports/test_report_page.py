@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from builders.boards import Visit
+from numaproof.protocol.events import ReportedRequirement
 from numaproof.reports.anchors import anchor
 from numaproof.reports.html import html
 from numaproof.reports.summary import summarize
@@ -157,6 +159,31 @@ def test_print_expands_the_cards(report: Visit) -> None:
     assert page.locator(".card:not([open])").count() == 0
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.locator(".card[open]").count() == 1
+
+
+def test_a_green_run_of_the_whole_table_fits_on_two_printed_pages(
+    browser: Browser, tmp_path: Path, stream: MakeStream, run: MakeRun
+) -> None:
+    requirements = [
+        ReportedRequirement(f"AREA-{number}", f"Topology options {number}", "It works.", "", "")
+        for number in range(28)
+    ]
+    passed = [
+        run(case=f"case-{machine}", machine=f"xeon-silver-4210-2s-{machine}", requirements=(one.id,))
+        for machine in range(55)
+        for one in requirements
+    ]
+    known = [
+        run("expected failure", case=f"defect-{number}", defect=f"full-pcpus-only-breaks-{number}")
+        for number in range(25)
+    ]
+    events = stream(*passed, *known, start={"requirements": requirements})
+    (tmp_path / "report.html").write_text(html(summarize(events)), "utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    printed = page.pdf(format="Letter")
+    page.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2
 
 
 def test_nothing_is_cut_off_on_a_narrow_screen(report: Visit) -> None:
