@@ -73,7 +73,8 @@ class Card:
 
     `number` counts from 1. `before` is the number of a cause to fix first, because this one may
     disappear with it, and `after` are the numbers of causes that may disappear with this one.
-    `lines` lists the other failures, the examples first. `also` describes its other signatures. `left_out` counts omitted steps.
+    `lines` lists the other failures, the examples first. `also` describes its other signatures.
+    `left_out` counts omitted steps.
     """
 
     number: int

@@ -1,10 +1,10 @@
 "use strict";
-// Filters failures and cases, follows links into folded parts, and copies texts. The page can be
+// Filters failures, changes and cases, follows links into folded parts, and copies texts. The page can be
 // read without it.
 (() => {
   const form = document.getElementById("filter");
   const shown = document.getElementById("shown");
-  const NAMES = ["text", "outcome", "area", "machine"];
+  const NAMES = ["text", "outcome", "area", "machine"].filter((name) => form.elements[name]);
   let cards, runs, cases; // found at the first search, because large pages have many
   const searchable = (element, more = "") => ({
     element,
@@ -26,7 +26,7 @@
 
   const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
-  const number = (name) => form.elements[name].selectedOptions[0]?.dataset.n ?? "";
+  const number = (name) => form.elements[name]?.selectedOptions[0]?.dataset.n ?? "";
 
   const fitsCase = (data, outcome, machine) =>
     Object.entries(data).some(
@@ -68,7 +68,7 @@
     });
     shown.textContent = !active ? "" : failures + count === 0
       ? "Nothing found."
-      : `${plural(failures, "failure")}, ${plural(count, "case")}`;
+      : plural(failures, shown.dataset.noun) + (cases.length ? `, ${plural(count, "case")}` : "");
   };
 
   const keepAddress = () => {

@@ -169,7 +169,9 @@ def test_a_green_run_of_the_whole_table_fits_on_two_printed_pages(
         for number in range(28)
     ]
     passed = [
-        run(case=f"case-{machine}", machine=f"xeon-silver-4210-2s-{machine}", requirements=(one.id,))
+        run(
+            case=f"case-{machine}", machine=f"xeon-silver-4210-2s-{machine}", requirements=(one.id,)
+        )
         for machine in range(55)
         for one in requirements
     ]
