@@ -15,6 +15,7 @@ from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.messages import LEVELS
+from numaproof.reports.anchors import anchor
 from numaproof.reports.badge import shield
 from numaproof.reports.board import views
 from numaproof.reports.board.data import KINDS, is_documented, slug, unique_slugs
@@ -89,6 +90,12 @@ class Board:
         return group_values(
             (cited, case) for case in self.context.cases for cited in case.requirements
         )
+
+    @cached_property
+    def cases_by_defect(self) -> Mapping[str, list[CaseTitle]]:
+        """The bundled cases that show each named defect."""
+        named = group_values((case.defect or "", case) for case in self.context.cases)
+        return {one.defect.name: named.get(one.defect.name, []) for one in self.defects}
 
     @cached_property
     def defects(self) -> tuple[views.ShownDefect, ...]:
@@ -421,6 +428,7 @@ _ENVIRONMENT.filters |= {
     "web_address": is_web_address,
 }
 _ENVIRONMENT.globals |= {
+    "anchor": anchor,
     "signs": views.SIGNS,
     "meanings": views.MEANINGS,
     "verdicts": VERDICTS,
