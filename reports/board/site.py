@@ -93,9 +93,15 @@ class Board:
 
     @cached_property
     def cases_by_defect(self) -> Mapping[str, list[CaseTitle]]:
-        """The bundled cases that show each named defect."""
-        named = group_values((case.defect or "", case) for case in self.context.cases)
-        return {one.defect.name: named.get(one.defect.name, []) for one in self.defects}
+        """The bundled cases that were written for each named defect, or show it in a run."""
+        return {
+            one.defect.name: [
+                case
+                for case in self.context.cases
+                if case.defect == one.defect.name or case.id in one.case_ids
+            ]
+            for one in self.defects
+        }
 
     @cached_property
     def defects(self) -> tuple[views.ShownDefect, ...]:
