@@ -139,7 +139,7 @@ def test_failures_beyond_the_limit_get_one_line(
 
 def test_the_first_steps_of_a_long_sequence_are_omitted(stream: MakeStream, story: MakeRun) -> None:
     steps = (story().steps[0],) * 70 + (story().steps[1],)
-    assert "The first 11 steps are in events.jsonl." in page(stream(story(steps=steps))).text
+    assert "events.jsonl also has the first 11 steps." in page(stream(story(steps=steps))).text
 
 
 def test_a_long_difference_is_truncated(stream: MakeStream, story: MakeRun) -> None:
