@@ -60,7 +60,7 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
         case_text,
         registry.reported_documents(),
         tuple(
-            CaseTitle(case.id, case.title, case.level, case.requirements)
+            CaseTitle(case.id, case.title, case.level, case.requirements, case.defect)
             for case in loading.bundled_cases()
         ),
         tuple(

@@ -21,12 +21,15 @@ _RUN = click.Path(exists=True, path_type=Path)
 @click.argument("after", metavar="DIR|FILE", type=_RUN)
 @click.option(
     "--out",
+    "outputs",
     type=OUTPUT_FILE,
-    metavar="FILE.md",
-    help="Also write the comparison as Markdown.",
+    metavar="FILE",
+    multiple=True,
+    help="Also write the comparison: as a page if FILE ends in .html, otherwise as Markdown."
+    " Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
-def report(*, before: Path, after: Path, out: Path | None, as_json: bool) -> int:
+def report(*, before: Path, after: Path, outputs: tuple[Path, ...], as_json: bool) -> int:
     """Compare two runs: what newly fails, what is fixed and what is slower.
 
     The arguments are the earlier and the later run: folders written by check, fuzz, diff or
@@ -38,16 +41,21 @@ def report(*, before: Path, after: Path, out: Path | None, as_json: bool) -> int
     Examples:
       numaproof report before/ numaproof-report/check
       numaproof report main/events.jsonl numaproof-report/check --out comparison.md
+      numaproof report before/ after/ --out comparison.html
     """
     from numaproof.reports import run_comparison
+    from numaproof.reports.comparison_page import comparison_html
+    from numaproof.reports.untrusted_text import visible
     from numaproof.workdir.output_files import write_file
 
     try:
         comparison = run_comparison.compare(_summary(before), _summary(after))
     except run_comparison.RunsDifferError as error:
         raise click.UsageError(f"{before} and {after}: {error}") from None
-    if out is not None:
-        write_file(out, run_comparison.comparison_markdown(comparison))
+    for out in outputs:
+        is_page = out.suffix == ".html"
+        write = comparison_html if is_page else run_comparison.comparison_markdown
+        write_file(out, visible(write(comparison)))
     if as_json:
         click.echo(codec.encode(comparison))
     else:

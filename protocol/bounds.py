@@ -79,6 +79,6 @@ class AnswerBounds:
     def _check(self, what: str, count: int, most: int) -> None:
         if count > most:
             raise ProtocolError(
-                f"the answer has {count:,} {what} (expected at most {most:,} after requests with"
-                f" {self._pods:,} pods)"
+                f"the answer has {count:,} {what} (expected at most {most:,}; pods in requests:"
+                f" {self._pods:,})"
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -129,6 +130,17 @@ def drawing_file(drawing: Markup) -> str:
     ground = '</title><rect width="100%" height="100%" fill="#fff"/>'
     text = text.replace("</title>", ground, 1)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def drawing_image(drawing: Markup) -> str:
+    """Returns a drawing as the address of an image, for pages with too many to be elements.
+
+    An image does not inherit the colour of the text, so it follows the reader's colour scheme.
+    """
+    dark = "@media (prefers-color-scheme: dark)"
+    style = f"<style>svg{{color:#1b2129}}{dark}{{svg{{color:#e4e9ee}}}}</style>"
+    text = str(drawing).replace("</title>", f"</title>{style}", 1)
+    return f"data:image/svg+xml,{quote(text, safe=' /:;=,()')}"
 
 
 class _Box(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
@@ -13,10 +14,10 @@ from numaproof.reports.groups import causes
 from numaproof.reports.markdown import issue
 from numaproof.reports.story import bad_steps, both_ends
 from numaproof.reports.untrusted_text import shorten
-from numaproof.reports.values import diff_lines, pretty, without_machine
+from numaproof.reports.values import diff_lines, group_values, pretty, without_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from markupsafe import Markup
 
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 
 ROOM = 6_000_000
-"""Approximate maximum size of all cards, in characters; further failures get only a line."""
+"""Approximate maximum size of all cards, in characters; further failures are only listed."""
 
 MAX_LINES = 5_000
-"""Maximum number of failures that get only a line."""
+"""Maximum number of lines outside cards."""
 
 _MAX_RELATED = 200
 """Maximum number of causes that are examined for consequences."""
@@ -59,12 +60,21 @@ class ShownStep:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureLine:
+    """The runs of one case with one outcome, represented by a failure, or a fuzzing finding."""
+
+    failure: Failure
+    machines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """A cause, represented by its smallest failure.
 
     `number` counts from 1. `before` is the number of a cause to fix first, because this one may
     disappear with it, and `after` are the numbers of causes that may disappear with this one.
-    `also` describes its other signatures. `left_out` counts omitted steps.
+    `lines` lists the other failures, the examples first. `also` describes its other signatures.
+    `left_out` counts omitted steps.
     """
 
     number: int
@@ -72,6 +82,7 @@ class Card:
     before: int | None
     after: tuple[int, ...]
     examples: tuple[Failure, ...]
+    lines: tuple[FailureLine, ...]
     also: str
     steps: tuple[ShownStep, ...]
     pictures: tuple[tuple[str, Markup], ...]
@@ -88,11 +99,6 @@ class Card:
     def failure(self) -> Failure:
         """The smallest failure."""
         return self.group.first
-
-    @property
-    def others(self) -> tuple[Failure, ...]:
-        """The other failures with this cause."""
-        return self.group.others
 
     @property
     def case_count(self) -> int:
@@ -113,11 +119,11 @@ class Card:
             for step in self.steps
         )
         text = len(self.stderr) + len(self.issue) + len(self.failure.case_text)
-        return 4_000 + drawn + steps + text + _LINE * len(self.others)
+        return 4_000 + drawn + steps + text + _LINE * len(self.lines)
 
 
-def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
-    """Returns a card for each cause, and the failures for which there was no room."""
+def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[FailureLine, ...]]:
+    """Returns a card for each cause, and lines for the failures for which there was no room."""
     groups = causes(summary)
     leading = leading_causes(groups[:_MAX_RELATED])
     cards: list[Card] = []
@@ -128,8 +134,18 @@ def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ..
         if room < 0:
             break
         cards.append(card)
-    remaining = [one for group in groups[len(cards) :] for one in group.failures]
-    return tuple(cards), tuple(remaining[:MAX_LINES])
+    remaining = (_lines(group.failures) for group in groups[len(cards) :])
+    return tuple(cards), tuple(chain.from_iterable(remaining))
+
+
+def _lines(failures: Iterable[Failure]) -> tuple[FailureLine, ...]:
+    """Groups failures by case and outcome; the first of each group represents it."""
+    groups = group_values(
+        ((one.name or (one.signature, one.title), one.outcome), one) for one in failures
+    )
+    return tuple(
+        FailureLine(group[0], tuple(one.machine for one in group)) for group in groups.values()
+    )
 
 
 def _card(summary: Summary, place: int, group: FailureGroup, leading: Sequence[int | None]) -> Card:
@@ -144,13 +160,16 @@ def _card(summary: Summary, place: int, group: FailureGroup, leading: Sequence[i
             (one.title, draw_svg(failure.machine_info, one.owners, one.shared))
             for one in failure.pictures
         )
+    examples = group.examples(_EXAMPLES)
+    others = (one for one in group.others if all(one is not example for example in examples))
     leader = leading[place] if place < len(leading) else None
     return Card(
         number=place + 1,
         group=group,
         before=None if leader is None else leader + 1,
         after=tuple(other + 1 for other, first in enumerate(leading) if first == place),
-        examples=group.examples(_EXAMPLES),
+        examples=examples,
+        lines=_lines((*examples, *others)),
         also=group.also(),
         steps=tuple(_shown_step(number, step, bad=number in bad) for number, step in kept),
         pictures=pictures,

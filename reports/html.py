@@ -14,8 +14,8 @@ from urllib.parse import urlencode, urlsplit
 from numaproof.protocol.events import GOOD
 from numaproof.reports import wording
 from numaproof.reports.anchors import anchor
-from numaproof.reports.drawing_svg import draw_svg
-from numaproof.reports.failure_cards import failure_cards
+from numaproof.reports.drawing_svg import draw_svg, drawing_image
+from numaproof.reports.failure_cards import MAX_LINES, failure_cards
 from numaproof.reports.groups import counts_line
 from numaproof.reports.pages import environment, package_file
 from numaproof.reports.sources import sources
@@ -28,8 +28,6 @@ from numaproof.reports.wording import SYMBOLS, baseline_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from markupsafe import Markup
-
     from numaproof.protocol.events import CaseFinished, Outcome, ReportedRequirement
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import OutcomeTally, Summary
@@ -41,7 +39,7 @@ _SLOWEST = 10
 """How many of the slowest cases the page lists."""
 
 _NAMED = 3
-"""How many machines a row of the table of cases names for each outcome."""
+"""How many machines a line names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,8 @@ def html(summary: Summary) -> str:
     cards, remaining = failure_cards(summary)
     areas = [*summary.areas, *([summary.kind] if summary.fuzz else [])]
     cases = _cases(summary)
-    shown = (failure for card in cards for failure in card.group.failures)
+    lines = (*(line for card in cards for line in card.lines), *remaining[:MAX_LINES])
+    linked = (*(card.failure for card in cards), *(line.failure for line in lines))
     return _TEMPLATE.render(
         style=style,
         script=script,
@@ -87,9 +86,10 @@ def html(summary: Summary) -> str:
         slowest=sorted(cases, key=lambda row: -row.seconds)[:_SLOWEST],
         registry=_registry(summary),
         cards=cards,
-        remaining=remaining,
+        remaining=remaining[:MAX_LINES],
+        left_out=sum(len(line.machines) for line in remaining[MAX_LINES:]),
         failed=len(all_failures(summary)),
-        linked={_failure_id(failure) for failure in (*shown, *remaining)},
+        linked=set(map(_failure_id, linked)),
         defects=_defects(summary),
         sides=_runs_by_baseline(summary),
         area_numbers={area: number for number, area in enumerate(areas)},
@@ -114,13 +114,13 @@ def is_web_address(address: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.netloc) and visible(address) == address
 
 
-def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
+def _drawings(summary: Summary) -> Iterator[tuple[str, str]]:
     drawn = 0
     for name, machine in (summary.start.machines if summary.start else {}).items():
         drawn += machine.num_cores
         if drawn > _MAX_DRAWN_CPUS:
             return
-        yield name, draw_svg(machine)
+        yield name, drawing_image(draw_svg(machine))
 
 
 def _cases(summary: Summary) -> list[CaseRow]:
@@ -184,7 +184,7 @@ _ENVIRONMENT.filters |= {
     "sources": sources,
     "baseline_text": baseline_text,
     "failure_id": _failure_id,
-    "machine_number": lambda name, numbers: numbers[name],
+    "machine_number": lambda name, numbers: numbers.get(name, ""),
 }
 _ENVIRONMENT.globals |= {
     "anchor": anchor,

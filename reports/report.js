@@ -1,20 +1,32 @@
 "use strict";
-// Filters failures and cases, follows links into folded parts, and copies texts. The page can be
+// Filters failures, changes and cases, follows links into folded parts, and copies texts. The page can be
 // read without it.
 (() => {
   const form = document.getElementById("filter");
   const shown = document.getElementById("shown");
-  const NAMES = ["text", "outcome", "area", "machine"];
+  const NAMES = ["text", "outcome", "area", "machine"].filter((name) => form.elements[name]);
   let cards, runs, cases; // found at the first search, because large pages have many
-  const searchable = (element) => ({ element, text: element.textContent.toLowerCase() });
+  const searchable = (element, more = "") => ({
+    element,
+    text: `${element.textContent} ${more}`.toLowerCase(),
+  });
 
   const index = () => {
+    const names = [...form.elements.machine.options].slice(1).map((option) => option.value);
     cards = [...document.querySelectorAll(".card")];
-    runs = [...document.querySelectorAll("[data-m]")].map(searchable);
-    cases = [...document.querySelectorAll(".cases tbody tr")].map(searchable);
+    runs = [...document.querySelectorAll("[data-m]")].map((element) => {
+      const { c, m, r } = element.dataset;
+      const machines = m.split(" ").filter(Boolean);
+      const about = document.getElementById(c)?.textContent ?? "";
+      const on = machines.map((one) => names[one]).join(" ");
+      return { ...searchable(element, `${about} ${r} ${on}`), machines };
+    });
+    cases = [...document.querySelectorAll(".cases tbody tr")].map((row) => searchable(row));
   };
 
-  const number = (name) => form.elements[name].selectedOptions[0]?.dataset.n ?? "";
+  const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+  const number = (name) => form.elements[name]?.selectedOptions[0]?.dataset.n ?? "";
 
   const fitsCase = (data, outcome, machine) =>
     Object.entries(data).some(
@@ -30,17 +42,17 @@
     const words = text.split(/\s+/).filter(Boolean);
     const active = Boolean(outcome || area || machine || words.length);
     if (!active && !runs) return;
-    const counted = (number, noun) =>
-      `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
     if (!runs) index();
     const fits = (row) =>
       (!area || row.element.dataset.a === area) && words.every((word) => row.text.includes(word));
     let failures = 0;
     for (const row of runs) {
-      const { o, m } = row.element.dataset;
-      const visible = fits(row) && (!outcome || o === outcome) && (!machine || m === machine);
+      const visible =
+        fits(row) &&
+        (!outcome || row.element.dataset.o === outcome) &&
+        (!machine || row.machines.includes(machine));
       row.element.classList.toggle("out", !visible);
-      failures += visible;
+      if (visible) failures += machine ? 1 : Math.max(row.machines.length, 1);
     }
     for (const card of cards) {
       card.hidden = active && !card.querySelector("[data-m]:not(.out)");
@@ -56,7 +68,7 @@
     });
     shown.textContent = !active ? "" : failures + count === 0
       ? "Nothing found."
-      : `${counted(failures, "failure")}, ${counted(count, "case")}`;
+      : plural(failures, shown.dataset.noun) + (cases.length ? `, ${plural(count, "case")}` : "");
   };
 
   const keepAddress = () => {
@@ -77,6 +89,17 @@
     apply();
   };
 
+  // A failure on a machine that shares the line of others, or a case that doesn't fail in this run.
+  const nearest = (id) => {
+    const [kind, name, machine] = id.split("/");
+    if (kind !== "failure") return null;
+    if (!runs) index();
+    const mine = runs.filter(({ element }) => element.dataset.c === `case/${name}`);
+    const number = [...form.elements.machine.options].find((one) => one.value === machine)?.dataset.n;
+    const found = mine.find(({ machines }) => machines.includes(number));
+    return found?.element ?? document.getElementById(`case/${name}`);
+  };
+
   const reveal = () => {
     let id = location.hash.slice(1);
     try {
@@ -84,7 +107,7 @@
     } catch {
       return;
     }
-    const target = document.getElementById(id);
+    const target = document.getElementById(id) ?? nearest(id);
     if (!target || target === form) return;
     if (target.closest("[hidden], .out")) {
       form.reset();

@@ -186,13 +186,13 @@ def comparison_text(comparison: RunComparison) -> str:
 
 def _text(comparison: RunComparison) -> Iterator[str]:
     for name, run in (("Before", comparison["before"]), ("After", comparison["after"])):
-        yield f"{name + ':':8}{_description(run)}"
+        yield f"{name + ':':8}{run_description(run)}"
         yield from (f"        Incomplete: {one_line(gap, _MESSAGE)}" for gap in run["gaps"])
-    for title, changes in _sections(comparison):
+    for title, changes in changes_by_kind(comparison):
         yield ""
         yield f"{title}: {len(changes):,}"
         for one in changes[:_LISTED]:
-            yield f"  {one_line(_subject(one), 200)}: {_outcomes(one)}"
+            yield f"  {one_line(_subject(one), 200)}: {outcomes_text(one)}"
             if one["message"]:
                 yield f"    {one_line(one['message'], _MESSAGE)}"
             if one["after"] not in (*GOOD, None) and one["reproduce"]:
@@ -201,10 +201,11 @@ def _text(comparison: RunComparison) -> Iterator[str]:
         if len(changes) > _LISTED:
             yield f"  and {len(changes) - _LISTED:,} more; --json lists all"
     yield ""
-    yield _last_line(comparison)
+    yield conclusion(comparison)
 
 
-def _sections(comparison: RunComparison) -> Iterator[tuple[str, Sequence[ChangedRun]]]:
+def changes_by_kind(comparison: RunComparison) -> Iterator[tuple[str, Sequence[ChangedRun]]]:
+    """Yields titles with what changed, omitting what is empty."""
     lists: dict[str, Sequence[ChangedRun]] = {
         "newly_failing": comparison["newly_failing"],
         "changed_cause": comparison["changed_cause"],
@@ -215,7 +216,8 @@ def _sections(comparison: RunComparison) -> Iterator[tuple[str, Sequence[Changed
     yield from ((title, lists[name]) for name, title in _TITLES.items() if lists[name])
 
 
-def _description(run: ComparedRun) -> str:
+def run_description(run: ComparedRun) -> str:
+    """Returns the implementation, the release, the origin and the verdict of a run."""
     who = run["implementation"]
     name = f"{who['name']} {who['version']}" if who else "a program that did not answer hello"
     origin = [run["date"], f"commit {run['commit']}" if run["commit"] else ""]
@@ -227,7 +229,8 @@ def _subject(change: ChangedRun) -> str:
     return f"{change['case']} on {change['machine']}" if change["case"] else change["title"]
 
 
-def _outcomes(change: ChangedRun) -> str:
+def outcomes_text(change: ChangedRun) -> str:
+    """Returns the outcomes before and after, and the times if the later run took longer."""
     before, after = (
         f"{wording.SYMBOLS[one]} {one}" if one else "not in the run"
         for one in (change["before"], change["after"])
@@ -241,7 +244,8 @@ def _took_longer(before: float, after: float) -> bool:
     return bool(before) and after - before >= _SLOWER_SECONDS
 
 
-def _last_line(comparison: RunComparison) -> str:
+def conclusion(comparison: RunComparison) -> str:
+    """Returns the result of a comparison in one sentence."""
     new = len(comparison["newly_failing"])
     head = f"{plural(new, 'case run')} newly failing" if new else "Nothing newly fails"
     still = comparison["still_failing"], comparison["still_good"]
@@ -255,16 +259,16 @@ def comparison_markdown(comparison: RunComparison) -> str:
 
 def _markdown(comparison: RunComparison) -> Iterator[str]:
     sign = "❌" if comparison["newly_failing"] else "⚠" if comparison["exit_code"] else "✅"
-    yield f"# {sign} {_last_line(comparison)}"
+    yield f"# {sign} {conclusion(comparison)}"
     yield ""
-    yield f"- Before: {escape(_description(comparison['before']), _MESSAGE)}"
-    yield f"- After: {escape(_description(comparison['after']), _MESSAGE)}"
-    for title, changes in _sections(comparison):
+    yield f"- Before: {escape(run_description(comparison['before']), _MESSAGE)}"
+    yield f"- After: {escape(run_description(comparison['after']), _MESSAGE)}"
+    for title, changes in changes_by_kind(comparison):
         yield f"\n## {title} ({len(changes):,})\n"
         for one in changes[:_LISTED]:
             message = f": {escape(one['message'], _MESSAGE)}" if one["message"] else ""
             where = f" on {code(one['machine'])}" if one["case"] else ""
             subject = f"{code(one['case'] or one['title'])}{where}"
-            yield f"- {subject} ({escape(_outcomes(one))}){message}"
+            yield f"- {subject} ({escape(outcomes_text(one))}){message}"
         if len(changes) > _LISTED:
             yield f"- … and {len(changes) - _LISTED:,} more"

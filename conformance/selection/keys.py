@@ -13,5 +13,6 @@ KEYS: Mapping[str, str] = {
     "area": "areas of these requirements",
     "document": "documents that state them, by key or title",
     "feature": "features that a bundled case needs, as `numaproof features` lists them",
+    "defect": "named defects that make the kubelet fail a case",
 }
 """The keys, with what they match."""

@@ -163,6 +163,7 @@ class Selection:
             "area": _prefixes(named.area),
             "document": _prefixes(named.document),
             "feature": (),
+            "defect": (),
         }
 
     def _of_case(self, case: Case) -> Facets:
@@ -176,6 +177,7 @@ class Selection:
             "document": tuple(name for one in (*keys, *titles) for name in _prefixes(one)),
             # Determined by playing the case.
             "feature": self._features(case.id) if self._by_feature else (),
+            "defect": (case.defect,) if case.defect else (),
         }
 
 

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CaseTitle:
-    """A bundled case and the requirements that it checks."""
+    """A bundled case, the requirements that it checks, and the named defect that it shows."""
 
     id: str
     title: str
     level: Level
     requirements: tuple[str, ...]
+    defect: str | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.messages import LEVELS
+from numaproof.reports.anchors import anchor
 from numaproof.reports.badge import shield
 from numaproof.reports.board import views
 from numaproof.reports.board.data import KINDS, is_documented, slug, unique_slugs
@@ -89,6 +90,18 @@ class Board:
         return group_values(
             (cited, case) for case in self.context.cases for cited in case.requirements
         )
+
+    @cached_property
+    def cases_by_defect(self) -> Mapping[str, list[CaseTitle]]:
+        """The bundled cases that were written for each named defect, or show it in a run."""
+        return {
+            one.defect.name: [
+                case
+                for case in self.context.cases
+                if case.defect == one.defect.name or case.id in one.case_ids
+            ]
+            for one in self.defects
+        }
 
     @cached_property
     def defects(self) -> tuple[views.ShownDefect, ...]:
@@ -421,6 +434,7 @@ _ENVIRONMENT.filters |= {
     "web_address": is_web_address,
 }
 _ENVIRONMENT.globals |= {
+    "anchor": anchor,
     "signs": views.SIGNS,
     "meanings": views.MEANINGS,
     "verdicts": VERDICTS,

@@ -200,13 +200,14 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
 class ShownDefect:
     """A named defect that runs show: its description, and where it shows.
 
-    `entries` are the affected versions, oldest first, and `requirements` the ids of the
-    requirements that it breaks.
+    `entries` are the affected versions, oldest first, `requirements` the ids of the requirements
+    that it breaks, and `case_ids` the cases that show it.
     """
 
     defect: NamedDefect
     entries: tuple[Entry, ...]
     requirements: tuple[str, ...]
+    case_ids: frozenset[str]
 
 
 def shown_defects(
@@ -235,6 +236,7 @@ def shown_defects(
                     }
                 )
             ),
+            frozenset(where.case for _, finding in found[name] for where in finding.cases),
         )
         for name in sorted(found)
     )

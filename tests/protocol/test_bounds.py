@@ -36,7 +36,7 @@ def test_a_state_is_limited_to_requested_pods_and_a_few_more() -> None:
     start = messages.StartArgs({}, "/x", pods=(pod(1), pod(1)))
     made = bounds_after(start, messages.AdmitArgs(pod(1)), messages.NoArgs())
     assert made.check_answer(state(PODS + 3)) == state(PODS + 3)
-    with pytest.raises(ProtocolError, match=rf"has {PODS + 4} pods \(expected at most {PODS + 3} "):
+    with pytest.raises(ProtocolError, match=rf"has {PODS + 4} pods \(expected at most {PODS + 3};"):
         made.check_answer(state(PODS + 4))
 
 

@@ -79,7 +79,7 @@ def test_a_version_without_a_test_does_not_hide_the_last_result() -> None:
 
 
 def site(folder: Path, made: list[RunData], **context: Any) -> dict[str, str]:
-    known = RunContext(registry(), lambda _: "", **context)
+    known = RunContext(registry(), "- id: {}".format, **context)
     write_site(board_of(RunsRead(known, made)), folder)
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.html")}
 
@@ -91,6 +91,8 @@ def test_each_requirement_has_a_page_with_its_versions_and_cases(tmp_path: Path)
     for said in ("<b>1</b> met", "<b>1.2</b>", "before: not met in 1.0", "2026-03-01", case.title):
         assert said in page
     assert 'title="failed: 2 failed; run on 2026-03-01"' in page
+    assert 'id="case/static-whole"' in page
+    assert "- id: static-whole" in page
 
 
 def test_unknown_dates_are_called_unknown(tmp_path: Path) -> None:
@@ -104,9 +106,11 @@ def test_unknown_dates_are_called_unknown(tmp_path: Path) -> None:
 def test_named_defects_link_to_their_requirements_and_issues(tmp_path: Path) -> None:
     issue = "https://github.com/kubernetes/kubernetes/issues/140495"
     known = NamedDefect("free-core-by-average", "It averages.", "It must not.", ("1.36",), issue)
-    pages = site(tmp_path, [pinner()], defects=(known,))
+    case = CaseTitle("half-a-core", "Cores stay whole", "placement", (ID,), known.name)
+    pages = site(tmp_path, [pinner()], defects=(known,), cases=(case,))
     assert f'href="{issue}"' in pages["defects.html"]
     assert 'href="requirements/cpu-static-004.html"' in pages["defects.html"]
+    assert 'href="requirements/cpu-static-001.html#case/half-a-core"' in pages["defects.html"]
     broken = pages["requirements/cpu-static-004.html"]
     assert 'href="../defects.html#free-core-by-average"' in broken
     assert f'href="{issue}"' in broken

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from builders.boards import Visit
+from numaproof.protocol.events import ReportedRequirement
 from numaproof.reports.anchors import anchor
 from numaproof.reports.html import html
 from numaproof.reports.summary import summarize
@@ -28,11 +30,12 @@ LOST = "invariant no-cpu-lost"
 def report(
     browser: Browser, tmp_path: Path, stream: MakeStream, story: MakeRun, run: MakeRun
 ) -> Iterator[Visit]:
-    """A visit to the page of a run with forty failures of two causes, and a passed case."""
+    """A visit to the page of a run with 41 failures of two causes, and a passed case."""
     failures = [
         story("CPUs 2-3 are lost", case=f"lost-{number}", signature=LOST) for number in range(39)
     ]
     fields = {"machine": "server", "signature": "memory differs", "requirements": ("NONE-1",)}
+    failures.append(story("CPU 7 is lost", case="lost-20", machine="server", signature=LOST))
     other = story("memory differs", case="memory", **fields)
     events = stream(*failures, other, run(case="quiet", title="Quiet pods are admitted"))
     (tmp_path / "report.html").write_text(html(summarize(events)), "utf-8")
@@ -62,6 +65,36 @@ def test_a_link_opens_the_folded_failure(report: Visit) -> None:
     assert page.evaluate("navigator.clipboard.readText()").endswith(f"report.html#{failure}")
 
 
+def test_a_link_to_another_machine_opens_the_line_of_its_case(report: Visit) -> None:
+    page = report.open(f"report.html#{anchor('failure', 'lost-20', 'server')}")
+    line = page.locator(f'[id="{anchor("failure", "lost-20", "desktop")}"]')
+    assert line.is_visible()
+    assert "lost-20 on desktop, server: CPUs 2-3 are lost" in line.inner_text()
+
+
+def test_a_link_to_a_failure_that_is_gone_opens_its_case(report: Visit) -> None:
+    page = report.open(f"report.html#{anchor('failure', 'quiet', 'desktop')}")
+    assert page.locator(f'[id="{anchor("case", "quiet")}"]').is_visible()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("NONE-1", "1 failure, 1 case"),
+        ("lost static-1", "40 failures, 39 cases"),
+        ("lost-20 server", "2 failures, 1 case"),
+        ("whole cpus are exclusive", "41 failures, 40 cases"),
+        ("memory differs", "1 failure, 0 cases"),
+    ],
+)
+def test_failures_are_found_by_requirement_title_machine_and_message(
+    report: Visit, text: str, found: str
+) -> None:
+    page = report.open("report.html")
+    page.fill("[name=text]", text)
+    assert page.locator("#shown").inner_text() == found
+
+
 def test_a_case_is_found_by_its_title(report: Visit) -> None:
     page = report.open("report.html")
     page.keyboard.press("/")
@@ -70,7 +103,7 @@ def test_a_case_is_found_by_its_title(report: Visit) -> None:
     assert page.locator(".card:visible").count() == 0
     assert page.url.endswith("?text=quiet+pods")
     page.reload()
-    assert page.locator("#shown").inner_text() == "0 failures, 1 cases"
+    assert page.locator("#shown").inner_text() == "0 failures, 1 case"
     page.fill("[name=text]", "no such words")
     assert page.locator("#shown").inner_text() == "Nothing found."
     page.click("[type=reset]")
@@ -80,9 +113,9 @@ def test_a_case_is_found_by_its_title(report: Visit) -> None:
 
 def test_a_cell_of_the_matrix_filters_by_area_and_machine(report: Visit) -> None:
     page = report.open("report.html")
-    page.locator(".matrix tbody tr", has_text="server").locator("td a").click()
+    page.locator(".matrix tbody tr", has_text="server").locator("td a").last.click()
     assert page.url.endswith("?area=none+policy&machine=server")
-    assert page.locator("#shown").inner_text() == "1 failures, 1 cases"
+    assert page.locator("#shown").inner_text() == "1 failure, 1 case"
 
 
 def test_commands_and_issues_are_copied(report: Visit) -> None:
@@ -126,6 +159,33 @@ def test_print_expands_the_cards(report: Visit) -> None:
     assert page.locator(".card:not([open])").count() == 0
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.locator(".card[open]").count() == 1
+
+
+def test_a_green_run_of_the_whole_table_fits_on_two_printed_pages(
+    browser: Browser, tmp_path: Path, stream: MakeStream, run: MakeRun
+) -> None:
+    requirements = [
+        ReportedRequirement(f"AREA-{number}", f"Topology options {number}", "It works.", "", "")
+        for number in range(28)
+    ]
+    passed = [
+        run(
+            case=f"case-{machine}", machine=f"xeon-silver-4210-2s-{machine}", requirements=(one.id,)
+        )
+        for machine in range(55)
+        for one in requirements
+    ]
+    known = [
+        run("expected failure", case=f"defect-{number}", defect=f"full-pcpus-only-breaks-{number}")
+        for number in range(25)
+    ]
+    events = stream(*passed, *known, start={"requirements": requirements})
+    (tmp_path / "report.html").write_text(html(summarize(events)), "utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    printed = page.pdf(format="Letter")
+    page.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2
 
 
 def test_nothing_is_cut_off_on_a_narrow_screen(report: Visit) -> None:

@@ -122,7 +122,7 @@ class Ledger:
     def _allocate(self, count: int) -> set[int]:
         free = self._allocatable - self._exclusive()
         if count > len(free):
-            raise Refusal(f"requested {count} CPUs, but only {len(free)} are free")
+            raise Refusal(f"CPUs requested: {count}, free: {len(free)}")
         return self._allocator.take(count)
 
     def _exclusive(self) -> set[int]:

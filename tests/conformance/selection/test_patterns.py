@@ -57,6 +57,12 @@ def test_a_document_is_selected_by_key_or_title() -> None:
     assert by_key == selected_ids("document:control topology management policies on a node")
 
 
+def test_a_defect_selects_the_cases_that_show_it() -> None:
+    found = selected_ids("defect:free-core-*")
+    assert found == [case.id for case in CASES if case.defect == "free-core-by-average"]
+    assert found
+
+
 def test_a_feature_selects_the_cases_that_need_it() -> None:
     some = CASES[::12]
 
