@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.cli.comparison_view import comparison_grid, difference_sections
 from numaproof.cli.node_view import (
-    assumptions,
+    doubts,
     node_sections,
     room_lines,
     room_summary,
@@ -213,11 +213,11 @@ def answer(
         ("Topology Manager", f"{policies.topology}, scope {policies.scope}"),
     ]
     title = _verdict(simulation.pods)
-    is_assumed = any(assumptions(question))
+    unsure = tuple(doubts(simulation, question))
     if question.state:
         setting.append(("state", question.state.folder or "none"))
         on_node = f"{plural(len(simulation.readmissions), 'pod')} on the node"
-        on_node += ", placement assumed" if is_assumed else ""
+        on_node = ", ".join((on_node, *unsure))
         title = f"{on_node}; {title}" if simulation.pods else on_node
     if simulation.warnings:
         title += (
@@ -243,7 +243,7 @@ def answer(
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
-        is_assumed=is_assumed,
+        is_assumed=bool(unsure),
         setting=tuple(setting),
         shaped_answers=shaped,
         limits=tuple(_limits(simulation)),

@@ -105,6 +105,7 @@ def upgrade(
     """
     from msgspec.structs import replace
 
+    from numaproof.cli.node_files import recorded_devices
     from numaproof.cli.upgrade_view import Setting, upgrade_lines
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
@@ -131,12 +132,14 @@ def upgrade(
             f"--state {state.name if state else ''}: {name} has the policy {policy}, unlike the"
             " kubelet's defaults; add the node's configuration with --config"
         )
+    record, lost = recorded_devices(checkpoints or {}, state.name if state else "", before)
+    plugins, unsure = given_devices.as_recorded(given_devices.read(devices, info), record)
     question = UpgradeQuestion(
         machine=info,
         config=settings.settings if settings else {},
         before=before,
         after=after,
-        devices=given_devices.read(devices, info),
+        devices=plugins,
         files=checkpoints,
         flags=settings.flags if settings else (),
     )
@@ -147,7 +150,7 @@ def upgrade(
     ):
         answer = play(question, found.pods, folder, kubelet if implementation else None)
         gaps = summarize((pod.name, pod.gaps) for pod in found.pods)
-        of_pods = (*found.notes, *(f"not evaluated: {gap}" for gap in gaps))
+        of_pods = (*found.notes, *lost, *unsure, *(f"not evaluated: {gap}" for gap in gaps))
         of_node = (*(settings.notes if settings else ()), *described.lines)
         answer = replace(answer, notes=(*of_node, *of_pods))
     for note in of_pods:

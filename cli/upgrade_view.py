@@ -13,6 +13,7 @@ from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.configuration_check import ConfigurationFinding
 from numaproof.simulation.state_files import STATE_DIR, refused_file
+from numaproof.simulation.unknown_devices import unknown_text
 from numaproof.simulation.upgrades import FileOutcome, PodOutcome
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class _UpgradeReport:
         """Yields what the answer does not cover."""
         if self._answer.absent:
             yield f"without {_and(self._answer.absent)}"
+        if self._answer.unknown_devices:
+            yield f"without {_and(list(self._answer.unknown_devices))}"
         if unknown := len(self._answer.unknown):
             yield f"{plural(unknown, 'pod')} in the state files not evaluated"
 
@@ -165,6 +168,8 @@ class _UpgradeReport:
         if shared:
             pods = plural(len(shared), "pod")
             yield self._line("good", f"{pods} without exclusive resources: in the shared pool")
+        if answer.unknown_devices:
+            yield self._line("note", unknown_text(answer.unknown_devices))
         if self._setting.state and not self._setting.pods:
             yield self._line("note", "give the node's pods with --pods to see what they would lose")
 

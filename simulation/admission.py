@@ -15,8 +15,6 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.capacity import preemption
 from numaproof.reference.config import flags
 from numaproof.reference.implementation import Reference
-from numaproof.reference.pods.manifest import read_pod
-from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import defects, requests, state_files
 from numaproof.simulation.causes import Cause
 from numaproof.simulation.defects import NamedDefect
@@ -29,6 +27,7 @@ from numaproof.simulation.removals import Removals
 from numaproof.simulation.reuse import reused_cpus
 from numaproof.simulation.state_files import for_reference, write_files
 from numaproof.simulation.trials import saved_once, shape
+from numaproof.simulation.unknown_devices import requested_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -371,17 +370,10 @@ def start_reference(question: Question, state_dir: str) -> tuple[Reference, mess
     args = start_args(question, state_dir, state.pods if state else None)
     if state and state_files.DEVICES not in state.files:
         # Nobody knows the devices of these pods. Taken for new ones, they get devices.
-        unknown = {one.uid for one in state.pods if _requests_devices(one.pod)}
+        unknown = {one.uid for one in state.pods if requested_devices(one.pod)}
         running = {uid: names for uid, names in (args.running or {}).items() if uid not in unknown}
         args = msgspec.structs.replace(args, running=running)
     return reference, reference.call("start", args)
-
-
-def _requests_devices(pod: DescribedPod) -> bool:
-    try:
-        return bool(requests.extended_resources(read_pod(pod.manifest)))
-    except PodError:
-        return False
 
 
 def start_args(

@@ -30,6 +30,7 @@ from numaproof.simulation.state_files import (
     read_files,
     write_files,
 )
+from numaproof.simulation.unknown_devices import have_devices, unknown_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -203,6 +204,8 @@ class Upgrade(msgspec.Struct, frozen=True):
             the pods.
         absent: files that are not among the given ones although their manager records pods in
             them. What pods hold according to them is assumed, the oldest pod first.
+        unknown_devices: the number of pods that request devices which are not described, by
+            resource.
         never_here: pods that the old kubelet refuses.
         staying: the outcome if the pods stay on the node.
         after_drain: the outcome if the node is drained first.
@@ -220,6 +223,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     options: tuple[OptionChange, ...]
     unknown: tuple[str, ...]
     absent: tuple[str, ...]
+    unknown_devices: dict[str, int]
     never_here: tuple[str, ...]
     staying: Outcome
     after_drain: Outcome
@@ -233,7 +237,7 @@ class Upgrade(msgspec.Struct, frozen=True):
         calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
         lost = drained.having("changes") or drained.having("refused")
         wrong = self.today or self.errors or staying.refused_files or lost
-        return not calm or bool(wrong or self.unknown or self.absent)
+        return not calm or bool(wrong or self.unknown or self.absent or self.unknown_devices)
 
 
 def answers(result: Upgrade) -> dict[tuple[str, str], object]:
@@ -357,7 +361,8 @@ def _play(
         unknown=tuple(unknown),
         absent=()
         if question.files is None
-        else absent_files(question.files, config, has_devices=bool(question.devices)),
+        else absent_files(question.files, config, has_devices=have_devices(pods, question.devices)),
+        unknown_devices=unknown_devices(pods, question.devices),
         never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
         staying=_outcome(node, node.restart(new.fixed_config, left, here), held, staying=here),
         after_drain=_outcome(

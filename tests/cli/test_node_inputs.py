@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builders.node_states import listed_pod, listing
+from builders.node_states import listed_pod, listing, sealed
 from numaproof.conformance.cases import checkpoints
 
 if TYPE_CHECKING:
@@ -248,3 +248,47 @@ def test_pods_without_a_device_checkpoint_get_devices_anew(run: Command) -> None
         ended = run(*words, *state, "new.json")
         assert ended.code == 1
         assert "2 held by containers, 1 free" in ended.out
+
+
+def test_unknown_devices_of_pods_on_the_node_are_named(run: Command) -> None:
+    nic = "vendor.example/nic"
+    Path("on-node.json").write_text(
+        listing([listed_pod("old", {"cpu": 2, "memory": "1Gi", nic: 1})])
+    )
+    said = f"devices unknown, so not evaluated: {nic} of 1 pod; add --devices {nic}=COUNT@NODES"
+    ended = run("simulate", *NODE, *STATE, "--pods-on-node", "on-node.json", "new.json")
+    assert ended.out.startswith("~ 1 pod on the node, devices unknown; 1 pod admitted")
+    assert f"~ state\n  {said}" in ended.out
+    words = (*UPGRADE, "--config", "kubelet.yaml", "--pods", "on-node.json")
+    for state in (), STATE:
+        ended = run(*words, *state)
+        assert ended.code == 1
+        assert ended.out.startswith("~ The kubelet of 1.36 starts")
+        assert f"without {nic}" in ended.out.splitlines()[0]
+        assert f"  ~ {said}\n" in ended.out
+    assert run(*words, "--devices", f"{nic}=1@0").code == 0
+
+
+def test_upgrade_takes_devices_from_the_state(run: Command) -> None:
+    nic = "vendor.example/nic"
+    Path("on-node.json").write_text(
+        listing([listed_pod("old", {"cpu": 2, "memory": "1Gi", nic: 1})])
+    )
+    held = {"PodUID": "uid-old", "ContainerName": "main", "ResourceName": nic}
+    data = {
+        "PodDeviceEntries": [{**held, "DeviceIDs": {"0": ["eth1"]}, "AllocResp": ""}],
+        "RegisteredDevices": {nic: ["eth0", "eth1"]},
+    }
+    Path("state/device-plugins").mkdir()
+    Path("state/device-plugins/kubelet_internal_checkpoint").write_bytes(sealed(data))
+    ended = run(*UPGRADE, "--config", "kubelet.yaml", *STATE, "--pods", "on-node.json")
+    assert f"✓ Pod/default/old/main: keeps CPUs 4-5, {nic} eth1" in ended.out
+
+
+def test_pods_with_other_uids_than_the_state_are_assumed(run: Command) -> None:
+    pod = listed_pod("old", {"cpu": 2, "memory": "1Gi"})
+    pod["metadata"]["uid"] = "another"
+    Path("on-node.json").write_text(listing([pod]))
+    ended = run("simulate", *NODE, *STATE, "--pods-on-node", "on-node.json", "new.json")
+    assert ended.out.startswith("~ 1 pod on the node, placement assumed; 1 pod admitted")
+    assert "no uid in these files is that of a pod on the node: is the listing of" in ended.out
