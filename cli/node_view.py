@@ -40,7 +40,10 @@ def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[S
     for one in simulation.readmissions:
         if one.refusal:
             said = f"{one.refusal.reason}: {one.refusal.message}"
-            yield Section(one.pod, "bad", ("a restart of the kubelet would end this pod", said))
+            why = one.explanation
+            causes = (why.summary, *(f"Hint: {advice}." for advice in why.advice)) if why else ()
+            text = "a restart of the kubelet would end this pod"
+            yield Section(one.pod, "bad", (text, said, *causes))
 
 
 def _foreign_listing(question: Question) -> Iterator[str]:

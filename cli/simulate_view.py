@@ -300,13 +300,10 @@ def _refused_start(
     errors: Sequence[ConfigurationFinding],
     product: str,
 ) -> answers.AnswerReport:
-    subject, advice = "KubeletConfiguration", _NO_ADVICE
+    subject = "KubeletConfiguration"
     if question.state and (file := refused_file(start)):
         subject = f"{question.state.folder}/{file}"
-        advice = ("run `numaproof state check` to see what is wrong with the file",)
-    said = f"{start.stage}: {start.message}"
-    fixes = tuple(": ".join(filter(None, (dotted_path(one.path), one.fix))) for one in errors)
-    story = answers.Story(subject, False, said, "no pod can run", (), advice, fixes=fixes)
+    story = start_story(subject, start, errors)
     title = "The kubelet does not start"
     if errors and product:
         title += f" with these settings alone; {product} may set more"
@@ -315,7 +312,15 @@ def _refused_start(
     )
 
 
-_NO_ADVICE: tuple[str, ...] = ()
+def start_story(
+    subject: str, start: messages.StartRefused, errors: Sequence[ConfigurationFinding]
+) -> answers.Story:
+    """Returns why a kubelet doesn't start, and how to fix the errors in its configuration."""
+    said = f"{start.stage}: {start.message}"
+    fixes = tuple(": ".join(filter(None, (dotted_path(one.path), one.fix))) for one in errors)
+    is_file = not errors and refused_file(start)
+    advice = ("run `numaproof state check` to see what is wrong with the file",) if is_file else ()
+    return answers.Story(subject, False, said, "no pod can run", (), advice, fixes=fixes)
 
 
 class Stage(NamedTuple):
@@ -331,6 +336,8 @@ def _report(
     stage: Stage,
     question: Question,
     sections: Iterable[answers.Section],
+    *,
+    are_arriving: bool = True,
 ) -> answers.AnswerReport:
     """Returns the report about some results, with a drawing of the node."""
     return answers.AnswerReport(
@@ -338,7 +345,7 @@ def _report(
         good=all(one.refusal is None for one in results),
         setting=(),
         rows=tuple(_rows(results)),
-        stories=tuple(_stories(results, has_state=question.state is not None)),
+        stories=tuple(_stories(results, can_explain=are_arriving and question.state is not None)),
         machine=question.machine,
         owners=tuple(_owners(*stage)),
         shared=str(stage.node.shared),
@@ -376,7 +383,12 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
         is_last = step is simulation.steps[-1]
         sections = node_sections(step, with_holdings=is_last)
         report = _report(
-            title, shown, Stage(tuple(present.values()), step.node), question, sections
+            title,
+            shown,
+            Stage(tuple(present.values()), step.node),
+            question,
+            sections,
+            are_arriving=step.action == "then",
         )
         if len(shown) > MAX_IN_FULL:
             report = _summary_of(report, shown, ())
@@ -533,7 +545,7 @@ def _stock(node: NodeView, machine: MachineInfo) -> Stock:
     )
 
 
-def _stories(results: Sequence[PodResult], *, has_state: bool) -> Iterator[answers.Story]:
+def _stories(results: Sequence[PodResult], *, can_explain: bool) -> Iterator[answers.Story]:
     for name, (one, *_) in _pod_groups(results):
         why = one.explanation
         if why is not None:
@@ -545,14 +557,14 @@ def _stories(results: Sequence[PodResult], *, has_state: bool) -> Iterator[answe
                 said or "",
                 why.summary,
                 steps,
-                (*why.advice, *_room_advice(one, has_state=has_state)),
+                (*why.advice, *_room_advice(one, can_explain=can_explain)),
                 tuple(room_lines(one.removals)) if one.removals else (),
             )
 
 
-def _room_advice(result: PodResult, *, has_state: bool) -> Iterator[str]:
+def _room_advice(result: PodResult, *, can_explain: bool) -> Iterator[str]:
     scheduled = result.refusal and result.refusal.reason != UNSCHEDULABLE
-    if has_state and scheduled and result.removals is None:
+    if can_explain and scheduled and result.removals is None:
         yield f"--explain {result.pod} shows which pods would have to go"
 
 

@@ -142,6 +142,7 @@ def upgrade(
         devices=plugins,
         files=checkpoints,
         flags=settings.flags if settings else (),
+        adds_defaults=settings.adds_defaults if settings else "",
     )
     with (
         user_files.locate_unsupported(document),

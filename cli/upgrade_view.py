@@ -60,7 +60,7 @@ class _UpgradeReport:
         yield f"{self._sign(mark)} {self._headline()}"
         yield f"machine {self._setting.machine} · Kubernetes {answer.before} to {answer.after}"
         yield from self._part("Before the upgrade", self._today())
-        yield from self._part("Configuration", [self._error(one) for one in answer.errors])
+        yield from self._part("Configuration", self._configuration())
         yield from self._part("Feature gates", [self._gate(one) for one in answer.gates])
         yield from self._part("Policy options", [self._option(one) for one in answer.options])
         yield from self._part("Files", self._files())
@@ -120,11 +120,19 @@ class _UpgradeReport:
         if answer.today and not answer.errors_today:
             yield self._line("bad", f"the kubelet does not start: {answer.today.message}")
 
-    def _error(self, finding: ConfigurationFinding) -> str:
+    def _configuration(self) -> Iterator[str]:
+        yield from map(self._error, self._answer.errors)
+        for one in self._answer.assumed:
+            yield self._error(one, "note")
+        if self._answer.assumed:
+            text = "this answer assumes the smallest reservation with which the kubelet starts"
+            yield self._line("note", text)
+
+    def _error(self, finding: ConfigurationFinding, mark: str = "bad") -> str:
         document = self._setting.document
         where = "{}:{}: ".format(*document.locate(finding.path)) if document else ""
         field = f"{dotted_path(finding.path)}: " if finding.path else ""
-        return self._line("bad", f"{where}{field}{finding.message} ({finding.fix})")
+        return self._line(mark, f"{where}{field}{finding.message} ({finding.fix})")
 
     def _gate(self, gate_change: GateChange) -> str:
         given = (

@@ -251,7 +251,7 @@ def _parts(
     for section in answer.sections:
         yield text_of(section)
     for story in answer.stories:
-        yield _block("good" if story.good else "bad", story.pod, _story(story))
+        yield story_text(story)
     for shaped in answer.shaped_answers:
         yield _block("fair", shaped.subject, _shaped_answer_lines(shaped))
     yield from map(_remark, answer.limits)
@@ -289,6 +289,11 @@ def heading(mark: Mark, title: str) -> Text:
 def text_of(section: Section) -> Group:
     """Returns a section as text."""
     return _block(section.mark, section.title, map(_section_line, section.lines))
+
+
+def story_text(story: Story) -> Group:
+    """Returns a story as text."""
+    return _block("good" if story.good else "bad", story.pod, _story(story))
 
 
 def grid_text(grid: Grid) -> Group:

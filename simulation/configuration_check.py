@@ -19,7 +19,7 @@ from numaproof.inputs.names import suggestion
 from numaproof.protocol import messages
 from numaproof.reference.config import flags
 from numaproof.reference.pods import quantity
-from numaproof.simulation import defects, flag_fields, lint
+from numaproof.simulation import defects, flag_fields, lint, state_files
 from numaproof.simulation.admission import CannotAnswerError, Question, node_of, start_reference
 from numaproof.workdir.scratch import scratch_folder
 
@@ -115,7 +115,8 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     """An error, a warning, or a fault of the reference, about the field at a path.
 
     The `message` of an error is the kubelet's. `fix` says how to fix it, and `section` names the
-    page of the Kubernetes documentation about it.
+    page of the Kubernetes documentation about it. If a product may set what is missing, `set_by`
+    names it, and the finding is a warning.
     """
 
     severity: Literal["error", "warning", "fault"]
@@ -123,6 +124,7 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     message: str
     fix: str
     section: str = ""
+    set_by: str = ""
 
 
 MAX_ERRORS = 100
@@ -187,6 +189,20 @@ def judge(question: Question, adds_defaults: str = "") -> ConfigurationVerdict:
     if setup is not None:
         found += _warnings(question, config, setup, [one.path for one in found])
     return ConfigurationVerdict(tuple(found), config)
+
+
+def why_refused(
+    question: Question, start: messages.StartRefused, adds_defaults: str = ""
+) -> tuple[ConfigurationFinding, ...]:
+    """Returns why a kubelet doesn't start, if the configuration is the reason.
+
+    The arguments are those of `judge`, and the kubelet's answer.
+    """
+    if question.state and state_files.refused_file(start):
+        return ()
+    # With other settings, the state files may be refused; that isn't a configuration error.
+    found = judge(msgspec.structs.replace(question, state=None), adds_defaults).findings
+    return tuple(one for one in found if one.severity == "error" or one.set_by)
 
 
 def refused_flags(question: Question) -> Iterator[ConfigurationFinding]:
@@ -282,10 +298,13 @@ def _fix_refused(
         else:
             path = _by_trial(question, config, refusal)
         where, _ = _deepest(question.config, path)
-        fix = rule.fix
-        if rule.elsewhere and adds_defaults:
-            fix = f"{adds_defaults} may set what is missing; if not, {fix}"
-        findings.append(ConfigurationFinding("error", where, problem, fix, rule.section))
+        fix, product = rule.fix, adds_defaults if rule.elsewhere else ""
+        severity: Literal["error", "warning"] = "warning" if product else "error"
+        if product:
+            fix = f"{product} may set what is missing; if not, {fix}"
+        findings.append(
+            ConfigurationFinding(severity, where, problem, fix, rule.section, set_by=product)
+        )
         after = apply_cure(rule, after, question.machine) if rule.cure else _without(after, path)
     if after == config:
         after = _without(config, _by_trial(question, config, refusal))

@@ -199,6 +199,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         errors_today: the errors that the old kubelet finds in the configuration.
         errors: the errors that only the new kubelet finds. All other fields assume a configuration
             without the parts that either kubelet refuses.
+        assumed: what the configuration lacks but its product may set. All other fields assume that
+            it does.
         gates, options: changes that affect the node.
         unknown: uids of pods that hold resources according to the given files but are not among
             the pods.
@@ -219,6 +221,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     today: messages.StartRefused | None
     errors_today: tuple[ConfigurationFinding, ...]
     errors: tuple[ConfigurationFinding, ...]
+    assumed: tuple[ConfigurationFinding, ...]
     gates: tuple[GateChange, ...]
     options: tuple[OptionChange, ...]
     unknown: tuple[str, ...]
@@ -237,7 +240,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
         lost = drained.having("changes") or drained.having("refused")
         wrong = self.today or self.errors or staying.refused_files or lost
-        return not calm or bool(wrong or self.unknown or self.absent or self.unknown_devices)
+        unsure = self.assumed or self.unknown or self.absent or self.unknown_devices
+        return not calm or bool(wrong or unsure)
 
 
 def answers(result: Upgrade) -> dict[tuple[str, str], object]:
@@ -264,7 +268,8 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
     """A node before an upgrade.
 
     `files` are its kubelet's checkpoints; None if admitting the pods should write them. `flags` are
-    in the form ``--name=value``; `config` also has the fields that they set.
+    in the form ``--name=value``; `config` also has the fields that they set. `adds_defaults` is the
+    product that may add settings to the configuration; empty if none does.
     """
 
     machine: MachineInfo
@@ -274,6 +279,7 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
     devices: tuple[messages.DeviceResource, ...] = ()
     files: Files | None = None
     flags: tuple[str, ...] = ()
+    adds_defaults: str = ""
 
 
 def upgrade(
@@ -318,7 +324,8 @@ def _play(
     before, after, config = question.before, question.after, question.config
     old, new = (
         configuration_check.judge(
-            Question(question.machine, config, release, exceptions=without, flags=question.flags)
+            Question(question.machine, config, release, exceptions=without, flags=question.flags),
+            question.adds_defaults,
         )
         for release in (before, after)
     )
@@ -329,7 +336,10 @@ def _play(
     unknown = [uid for uid in holders(question.files or {}) if uid not in known]
     stay = pods if given is not None else ()
     refused_flag = next((one for one in old.findings if one.path[0:1] in flag_names), None)
+    assumed = tuple(dict.fromkeys(one for one in (*old.findings, *new.findings) if one.set_by))
     today = node.start(before, config, given or {}, stay)
+    if today and assumed and not _errors(old):
+        today = node.start(before, old.fixed_config, given or {}, stay)
     if refused_flag:
         today = messages.StartRefused("config", refused_flag.message)
     running = today is None
@@ -356,6 +366,7 @@ def _play(
         today=today,
         errors_today=_errors(old),
         errors=tuple(one for one in _errors(new) if (one.path, one.message) not in before_too),
+        assumed=assumed,
         gates=gates_of_interest(before, after, config),
         options=options_of_interest(before, after, config),
         unknown=tuple(unknown),

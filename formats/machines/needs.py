@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 _ALIGNING = ("restricted", "single-numa-node")
 
 
-def require_enough(text: MachineText, config: Mapping[str, Any]) -> None:
+def of_node(text: str, node: str) -> str:
+    """Returns a text in which ``--assume`` is about one of several nodes."""
+    return text.replace("--assume ", f"--assume {node}:") if node else text
+
+
+def require_enough(text: MachineText, config: Mapping[str, Any], node: str = "") -> None:
     """Checks that a text says what a configuration depends on.
+
+    `node` is the node's name if there are several.
 
     Raises:
         DocumentError: it doesn't; the message says how to supply it.
@@ -32,7 +39,7 @@ def require_enough(text: MachineText, config: Mapping[str, Any]) -> None:
                 0,
                 "",
                 f"{setting} depends on {gap.what}, which {text.format} doesn't show",
-                f"add {gap.remedy}, or use a tree" if gap.remedy else "use a tree",
+                f"add {of_node(gap.remedy, node)}, or use a tree" if gap.remedy else "use a tree",
             )
 
 
