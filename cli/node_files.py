@@ -159,9 +159,11 @@ def wishes_of(
 
 
 def read_variants(
-    texts: Sequence[str], question: Question, *, lenient: bool
+    texts: Sequence[str], question: Question, adds_defaults: str, *, lenient: bool
 ) -> tuple[Variant, ...]:
     """Returns the configurations that `--compare` asks for; none without the option.
+
+    `adds_defaults` is the product that may set more on the node; empty if none does.
 
     Raises:
         click.BadParameter: a text is neither a file nor a change of a setting.
@@ -182,6 +184,6 @@ def read_variants(
                 files.append((text, found))
             else:
                 changes.append(comparison.parse_change(text))
-        return comparison.variants(question, changes, files)
+        return comparison.variants(question, changes, files, adds_defaults)
     except comparison.ChangeError as error:
         raise click.BadParameter(str(error), param_hint="'--compare'") from None

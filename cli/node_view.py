@@ -146,10 +146,13 @@ def _pod_text(pod: LargestPod | None, *, is_pinned: bool) -> str:
         return "none with a CPU"
     where = f" on {nodes_text(pod.numa)}" if pod.numa else ""
     cpus = plural(pod.cpus, "CPU")
+    left = ", ".join(room(resource, one) for resource, one in pod.allocatable_left.items())
+    limit = f" (limit: {left} left of the node's allocatable)" if left else ""
     if pod.memory is None:
-        return f"{cpus}{where}"
+        return f"{cpus}{where}{limit}"
     memory = amount("memory", pod.memory)
-    return f"{cpus} and {memory}{where}" if is_pinned else f"{cpus}{where} and {memory}"
+    text = f"{cpus} and {memory}{where}" if is_pinned else f"{cpus}{where} and {memory}"
+    return f"{text}{limit}"
 
 
 def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:

@@ -241,7 +241,7 @@ def simulate(
     require_pods_on_node(question, on_node)
     for note in (*node.notes, *unsure):
         click.echo(note, err=True)
-    tried = read_variants(compare, question, lenient=lenient)
+    tried = read_variants(compare, question, settings.adds_defaults, lenient=lenient)
     wishes = wishes_of(explain, question, asked.pods, actions)
     found = _simulate(question, asked.pods, actions, wishes, tried, settings.document)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)

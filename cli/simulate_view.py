@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.cli.comparison_view import comparison_grid, difference_sections
+from numaproof.cli.comparison_view import comparison_grid, difference_sections, fix_texts
 from numaproof.cli.node_view import (
     doubts,
     node_sections,
@@ -205,7 +205,7 @@ def answer(
         assert isinstance(start, messages.StartRefused)
         report = _refused_start(start, question, setting, simulation.errors, product)
         report = replace(report, shaped_answers=shaped, inputs=simulation.notes)
-        return _with_comparison(report, simulation)
+        return _with_comparison(report, simulation, question)
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
@@ -239,7 +239,9 @@ def answer(
             more = f"and {plural(len(shaped) - _MAX_WARNINGS, 'more answer')}: see --json"
             shaped = (*shaped[:_MAX_WARNINGS], answers.ShapedAnswer("defects", more, (), ()))
     if simulation.comparison:
-        report = replace(_with_comparison(report, simulation), rows=(), stories=(), remarks=())
+        report = replace(
+            _with_comparison(report, simulation, question), rows=(), stories=(), remarks=()
+        )
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
@@ -253,15 +255,16 @@ def answer(
 
 
 def _with_comparison(
-    report: answers.AnswerReport, simulation: NodeSimulation
+    report: answers.AnswerReport, simulation: NodeSimulation, question: Question
 ) -> answers.AnswerReport:
     """Returns a report with the comparison of configurations, if there is one, and no drawing."""
+    has_pods = bool(question.pods_on_node)
     if not simulation.comparison:
         return report
     return replace(
         report,
         sections=tuple(difference_sections(simulation.comparison)),
-        grids=(comparison_grid(simulation.comparison),),
+        grids=(comparison_grid(simulation.comparison, has_pods=has_pods),),
         is_drawn=False,
     )
 
@@ -317,7 +320,7 @@ def start_story(
 ) -> answers.Story:
     """Returns why a kubelet doesn't start, and how to fix the errors in its configuration."""
     said = f"{start.stage}: {start.message}"
-    fixes = tuple(": ".join(filter(None, (dotted_path(one.path), one.fix))) for one in errors)
+    fixes = tuple(fix_texts(errors))
     is_file = not errors and refused_file(start)
     advice = ("run `numaproof state check` to see what is wrong with the file",) if is_file else ()
     return answers.Story(subject, False, said, "no pod can run", (), advice, fixes=fixes)

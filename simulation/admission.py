@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 import msgspec
 
+from numaproof.inputs.names import closest
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -410,7 +411,7 @@ def admit(
     node = node_of(reference)
     pod = node.read_pod(described_pod.manifest)
     if missing := requests.missing_devices(node, pod):
-        return _unschedulable_result(described_pod.name, missing)
+        return _unschedulable_result(described_pod.name, missing, node.device_manager.state.lists)
     before = snapshot(node)
     answer = require_answer(reference, "admit", messages.AdmitArgs(described_pod.manifest))
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
@@ -433,20 +434,26 @@ def admit(
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 
 
-def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
+def _unschedulable_result(
+    pod: str, missing: Mapping[str, int], known_names: Iterable[str]
+) -> PodResult:
     names = ", ".join(missing)
     text = (
         f"no device plugin on this node provides {names}, so the scheduler never places the pod"
         " here (if it did, the kubelet would ignore the resource)"
     )
     example = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
+    meant = (closest(name, known_names) for name in missing)
     return PodResult(
         pod,
         refusal=messages.AdmissionRefused(UNSCHEDULABLE, f"Insufficient {names}"),
         explanation=Explanation(
             f"the node has no {names}",
             (Scheduling(text),),
-            (f"if the node has such devices, declare them, for example {example}",),
+            (
+                *(f"did you mean {name}, which the node has" for name in meant if name),
+                f"if the node has such devices, declare them, for example {example}",
+            ),
             Cause("device plugin", tuple(missing)),
         ),
     )

@@ -21,6 +21,7 @@ from numaproof.reference.config import flags
 from numaproof.reference.pods import quantity
 from numaproof.simulation import defects, flag_fields, lint, state_files
 from numaproof.simulation.admission import CannotAnswerError, Question, node_of, start_reference
+from numaproof.simulation.setting_names import meant_name
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -300,6 +301,8 @@ def _fix_refused(
         where, _ = _deepest(question.config, path)
         fix, product = rule.fix, adds_defaults if rule.elsewhere else ""
         severity: Literal["error", "warning"] = "warning" if product else "error"
+        if name := meant_name(question.config, where, question.kubernetes):
+            fix = f"did you mean {name}?"
         if product:
             fix = f"{product} may set what is missing; if not, {fix}"
         findings.append(
