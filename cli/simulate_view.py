@@ -367,7 +367,13 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
             said = f"{step.refusal.stage}: {step.refusal.message}"
             story = answers.Story("restart", False, said, "no pod can run", (), ())
             yield answers.AnswerReport(
-                "The kubelet does not restart", False, (), (), (story,), question.machine
+                "The kubelet does not restart",
+                False,
+                (),
+                (),
+                (story,),
+                question.machine,
+                is_drawn=False,
             )
             return
         shown: Sequence[PodResult] = step.pods

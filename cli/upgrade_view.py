@@ -125,8 +125,7 @@ class _UpgradeReport:
         for one in self._answer.assumed:
             yield self._error(one, "note")
         if self._answer.assumed:
-            text = "this answer assumes the smallest reservation with which the kubelet starts"
-            yield self._line("note", text)
+            yield self._line("note", "this answer assumes a minimal reservation")
 
     def _error(self, finding: ConfigurationFinding, mark: str = "bad") -> str:
         document = self._setting.document

@@ -25,7 +25,7 @@ from numaproof.simulation.setting_names import meant_name
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.node import NodeSetup
@@ -51,13 +51,16 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
-    cpus = sorted(
-        cpu
-        for node in machine.topology or ()
-        for core in node.cores or ()
-        for cpu in core.thread_ids or ()
-    )
-    return {**config, "reservedSystemCPUs": str(cpus[0])} if cpus else config
+    """Returns the configuration with the machine's first core reserved, and no other CPUs."""
+    cores = (core for node in machine.topology or () for core in node.cores or ())
+    threads = [sorted(core.thread_ids) for core in cores if core.thread_ids]
+    if not threads:
+        return config
+    reserved = {**config, "reservedSystemCPUs": ",".join(map(str, min(threads)))}
+    for name in ("kubeReserved", "systemReserved"):
+        if isinstance(given := config.get(name), dict):
+            reserved[name] = {key: text for key, text in given.items() if key != "cpu"}
+    return reserved
 
 
 def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
@@ -188,7 +191,7 @@ def judge(question: Question, adds_defaults: str = "") -> ConfigurationVerdict:
         message = f"the reference failed: {answer.message}"
         found.append(ConfigurationFinding("fault", (), message, fix))
     if setup is not None:
-        found += _warnings(question, config, setup, [one.path for one in found])
+        found += _warnings(question, config, setup, tuple(found))
     return ConfigurationVerdict(tuple(found), config)
 
 
@@ -241,14 +244,16 @@ def shaped_findings(
 
 
 def _warnings(
-    question: Question, fixed_config: dict[str, Any], setup: NodeSetup, wrong: list[PathTuple]
+    question: Question,
+    fixed_config: dict[str, Any],
+    setup: NodeSetup,
+    findings: Sequence[ConfigurationFinding],
 ) -> Iterator[ConfigurationFinding]:
     """Yields warnings about fields that the fixes left unchanged and that have no error."""
     for warning in lint.warnings(fixed_config, question.kubernetes, setup):
         path = warning[0]
-        related = any(
-            _are_related(path, other) or path[0] in _DEPENDENT.get(other[:1], ()) for other in wrong
-        )
+        related = _depends_on_invalid(path, question.config, fixed_config, findings)
+        related = related or any(_are_related(path, one.path) for one in findings)
         if not related and _is_as_written(question.config, fixed_config, path):
             yield ConfigurationFinding("warning", *warning)
 
@@ -299,19 +304,43 @@ def _fix_refused(
         else:
             path = _by_trial(question, config, refusal)
         where, _ = _deepest(question.config, path)
-        fix, product = rule.fix, adds_defaults if rule.elsewhere else ""
-        severity: Literal["error", "warning"] = "warning" if product else "error"
-        if name := meant_name(question.config, where, question.kubernetes):
-            fix = f"did you mean {name}?"
-        if product:
-            fix = f"{product} may set what is missing; if not, {fix}"
-        findings.append(
-            ConfigurationFinding(severity, where, problem, fix, rule.section, set_by=product)
-        )
-        after = apply_cure(rule, after, question.machine) if rule.cure else _without(after, path)
+        name = meant_name(config, path, question.kubernetes)
+        if not _depends_on_invalid(where, question.config, config, findings):
+            findings.append(_finding(rule, where, problem, name, adds_defaults))
+        if name and len(path) == 1:
+            after = {**after, str(path[0]): name}
+        elif rule.cure:
+            after = apply_cure(rule, after, question.machine)
+        else:
+            after = _without(after, path)
     if after == config:
         after = _without(config, _by_trial(question, config, refusal))
     return after
+
+
+def _finding(
+    rule: Rule, where: PathTuple, problem: str, meant: str, adds_defaults: str
+) -> ConfigurationFinding:
+    """Returns a problem as a finding; `meant` is the name to write instead, if one is misspelt."""
+    fix = f"did you mean {meant}?" if meant else rule.fix
+    if not (rule.elsewhere and adds_defaults):
+        return ConfigurationFinding("error", where, problem, fix, rule.section)
+    fix = f"{adds_defaults} may set what is missing; if not, {fix}"
+    return ConfigurationFinding("warning", where, problem, fix, rule.section, adds_defaults)
+
+
+def _depends_on_invalid(
+    path: PathTuple,
+    written_config: Any,
+    fixed_config: Any,
+    findings: Sequence[ConfigurationFinding],
+) -> bool:
+    """Whether the effect of a field is unknown because the policy it depends on is invalid."""
+    return any(
+        path[:1] and path[0] in _DEPENDENT.get(one.path[:1], ())
+        for one in findings
+        if not _is_as_written(written_config, fixed_config, one.path)
+    )
 
 
 def _problems(message: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.documents import value_at
-from numaproof.inputs.names import closest
+from numaproof.inputs.names import closest, is_slip
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.config.eviction import SIGNALS
 from numaproof.reference.config.reservation import RESERVABLE
@@ -42,11 +42,14 @@ def meant_name(config: Mapping[str, Any], path: PathTuple, kubernetes: str) -> s
     if not rest:
         value = value_at(config, path)
         known = _VALUES.get(field, ())
-        return (closest(value, known) or "") if isinstance(value, str) else ""
+        is_unknown = isinstance(value, str) and value not in known
+        return (closest(value, known) or "") if is_unknown else ""
     name = str(rest[0])
     if any(name in _keys(field, one) for one in RELEASES):
         return ""
-    return closest(name, _keys(field, kubernetes)) or ""
+    meant = closest(name, _keys(field, kubernetes)) or ""
+    # Gates are many and alike, and those of the past are not misspelt.
+    return meant if field != "featureGates" or is_slip(name, meant) else ""
 
 
 def _keys(field: str, kubernetes: str) -> Collection[str]:
