@@ -10,7 +10,6 @@ import click
 
 from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import captured_node_option
-from numaproof.cli.choice import IntRange
 from numaproof.cli.fleet import is_given, read_and_simulate
 from numaproof.cli.fleet_nodes import FleetOptions
 from numaproof.cli.machine_names import (
@@ -54,11 +53,7 @@ SOME_REFUSED = 1
 @node_machine_option
 @user_files.config_option(is_required=True)
 @node_devices_option
-@click.option(
-    "--replicas",
-    type=IntRange(min=0),
-    help="Number of pods of each workload on this node (default: all replicas).",
-)
+@user_files.replicas_option
 @user_files.node_name_option
 @release_option
 @own_baseline_option

@@ -290,9 +290,12 @@ def _summary_of(
 def _verdict(pods: Sequence[PodResult]) -> str:
     refused = sum(one.refusal is not None for one in pods)
     count = plural(len(pods), "pod")
-    room = [f"; {room_summary(one.removals)}" for one in pods if one.removals]
+    room = [(one.pod, room_summary(one.removals)) for one in pods if one.removals]
     if refused:
-        return f"{refused} of {count} refused{room[0] if len(room) == 1 else ''}"
+        ((pod, summary), *more) = room or [("", "")]
+        about = f"for {pod}: " if refused > 1 else ""
+        summary = f"; {about}{summary}" if summary and not more else ""
+        return f"{refused} of {count} refused{summary}"
     return f"{count} admitted, none refused"
 
 

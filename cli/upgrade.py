@@ -58,6 +58,7 @@ ATTENTION = 1
     metavar="FILE",
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
 )
+@user_files.replicas_option
 @user_files.node_name_option
 @node_devices_option
 @program_option(
@@ -81,6 +82,7 @@ def upgrade(
     configs: tuple[user_files.UserFile, ...],
     state: user_files.UserFile | None,
     files: tuple[user_files.UserFile, ...],
+    replicas: int | None,
     node_name: str,
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
@@ -116,7 +118,13 @@ def upgrade(
     from numaproof.workdir.scratch import scratch_folder
 
     settings, found = user_files.read_node(
-        configs, files, (before, after), lenient=lenient, running=True, node_name=node_name
+        configs,
+        files,
+        (before, after),
+        lenient=lenient,
+        replicas=replicas,
+        running=True,
+        node_name=node_name,
     )
     if files:
         user_files.require_pods(found, files)

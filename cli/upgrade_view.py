@@ -122,9 +122,9 @@ class _UpgradeReport:
 
     def _configuration(self) -> Iterator[str]:
         yield from map(self._error, self._answer.errors)
-        for one in self._answer.assumed:
+        for one in self._answer.product_settings:
             yield self._error(one, "note")
-        if self._answer.assumed:
+        if self._answer.product_settings:
             yield self._line("note", "this answer assumes a minimal reservation")
 
     def _error(self, finding: ConfigurationFinding, mark: str = "bad") -> str:

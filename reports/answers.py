@@ -273,7 +273,7 @@ def _parts(
             answer.shared,
             stock=answer.stock,
             numbers=numbers,
-            unchanged=_same_nodes(answer, before, numbers),
+            same_nodes=_same_nodes(answer, before, numbers),
             width=width,
         )
     if answer.rows:

@@ -48,7 +48,7 @@ def drawn_text(  # noqa: PLR0913  # most are keyword-only
     stock: layout.Stock = layout.NOTHING,
     numbers: Mapping[str, int] | None = None,
     caches: Sequence[layout.CacheGroup] = (),
-    unchanged: frozenset[int] = frozenset(),
+    same_nodes: frozenset[int] = frozenset(),
     width: int = 80,
 ) -> Text:
     """Draws a machine as coloured text, without a trailing newline.
@@ -60,11 +60,11 @@ def drawn_text(  # noqa: PLR0913  # most are keyword-only
         stock: as in `draw_svg`.
         numbers: as in `draw_svg`.
         caches: as in `draw_svg`.
-        unchanged: the NUMA nodes to mention without drawing them again.
+        same_nodes: the NUMA nodes to mention without drawing them again.
         width: maximum width in columns; a core with many threads may be wider.
     """
     held = layout.ownership(layout.cpus_of(machine), owners, shared, numbers)
-    drawing = _Drawing(width, len(str(max(held.holders, default=0))), stock, held, unchanged)
+    drawing = _Drawing(width, len(str(max(held.holders, default=0))), stock, held, same_nodes)
     lines = list(drawing.lines(layout.arrange(machine, held.elsewhere, stock, caches)))
     for line in lines:
         line.rstrip()
@@ -75,14 +75,14 @@ def drawn_text(  # noqa: PLR0913  # most are keyword-only
 class _Drawing:
     """The parameters of a drawing; `digits` is the width of a CPU number.
 
-    The NUMA nodes in `unchanged` are not drawn.
+    The NUMA nodes in `same_nodes` are not drawn.
     """
 
     width: int
     digits: int
     stock: layout.Stock
     ownership: layout.Ownership
-    unchanged: frozenset[int]
+    same_nodes: frozenset[int]
 
     def lines(self, whole: layout.Group) -> Iterator[Text]:
         yield Text(f"{whole.label} · {whole.detail}", "bold")
@@ -110,7 +110,7 @@ class _Drawing:
             detail = f" · {part.detail}" if part.detail else ""
             name = (part.label, "dim" if part.kind == "cache" else "bold")
             label = Text.assemble(name, (detail, "dim"))
-            if part.node in self.unchanged:
+            if part.node in self.same_nodes:
                 yield Text.assemble(rail, branch, label, (" · as before", "dim"))
                 continue
             if not column:

@@ -119,8 +119,8 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     """An error, a warning, or a fault of the reference, about the field at a path.
 
     The `message` of an error is the kubelet's. `fix` says how to fix it, and `section` names the
-    page of the Kubernetes documentation about it. If a product may set what is missing, `set_by`
-    names it, and the finding is a warning.
+    page of the Kubernetes documentation about it. If a product sets what is missing by default,
+    `set_by` names it, and the finding is a warning.
     """
 
     severity: Literal["error", "warning", "fault"]
@@ -319,14 +319,20 @@ def _fix_refused(
 
 
 def _finding(
-    rule: Rule, where: PathTuple, problem: str, meant: str, adds_defaults: str
+    rule: Rule, where: PathTuple, problem: str, name: str, adds_defaults: str
 ) -> ConfigurationFinding:
-    """Returns a problem as a finding; `meant` is the name to write instead, if one is misspelt."""
-    fix = f"did you mean {meant}?" if meant else rule.fix
+    """Returns a problem as a finding; `name` is the name to write instead, if one is misspelt."""
+    fix = f"did you mean {name}?" if name else rule.fix
     if not (rule.elsewhere and adds_defaults):
         return ConfigurationFinding("error", where, problem, fix, rule.section)
     fix = f"{adds_defaults} may set what is missing; if not, {fix}"
+    if adds_defaults not in _RESERVING:
+        return ConfigurationFinding("error", where, problem, fix, rule.section)
     return ConfigurationFinding("warning", where, problem, fix, rule.section, adds_defaults)
+
+
+_RESERVING = ("AKS", "Bottlerocket", "EKS", "GKE", "Gardener", "Karpenter", "OpenShift", "Talos")
+"""The products that reserve CPUs and memory unless they are told otherwise."""
 
 
 def _depends_on_invalid(

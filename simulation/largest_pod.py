@@ -107,13 +107,15 @@ def _limits(node: StartedNode, pod: _Fit, step: int) -> Iterator[tuple[str, int]
     left = _allocatable(node, CPU)
     if left // 1000 < pod.cpus + step <= cpus:
         yield CPU, left
-    tables = (node.memory.state.nodes[n].tables.get(_MEMORY) for n in nodes & _pinned(node))
+    tables = (
+        node.memory.state.nodes[n].tables.get(_MEMORY) for n in nodes & _nodes_with_memory(node)
+    )
     left = _allocatable(node, _MEMORY)
     if left // _MIB == pod.memory < sum(table.free for table in tables if table) // _MIB:
         yield _MEMORY, left
 
 
-def _pinned(node: StartedNode) -> NUMASet:
+def _nodes_with_memory(node: StartedNode) -> NUMASet:
     """Returns the nodes whose memory the Memory Manager assigns."""
     return NUMASet(node.memory.state.nodes)
 

@@ -199,8 +199,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         errors_today: the errors that the old kubelet finds in the configuration.
         errors: the errors that only the new kubelet finds. All other fields assume a configuration
             without the parts that either kubelet refuses.
-        assumed: what the configuration lacks but its product may set. All other fields assume that
-            it does.
+        product_settings: what the configuration lacks but its product sets by default. All other
+            fields assume that it does.
         gates, options: changes that affect the node.
         unknown: uids of pods that hold resources according to the given files but are not among
             the pods.
@@ -221,7 +221,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     today: messages.StartRefused | None
     errors_today: tuple[ConfigurationFinding, ...]
     errors: tuple[ConfigurationFinding, ...]
-    assumed: tuple[ConfigurationFinding, ...]
+    product_settings: tuple[ConfigurationFinding, ...]
     gates: tuple[GateChange, ...]
     options: tuple[OptionChange, ...]
     unknown: tuple[str, ...]
@@ -240,7 +240,7 @@ class Upgrade(msgspec.Struct, frozen=True):
         calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
         lost = drained.having("changes") or drained.having("refused")
         wrong = self.today or self.errors or staying.refused_files or lost
-        unsure = self.assumed or self.unknown or self.absent or self.unknown_devices
+        unsure = self.product_settings or self.unknown or self.absent or self.unknown_devices
         return not calm or bool(wrong or unsure)
 
 
@@ -336,9 +336,9 @@ def _play(
     unknown = [uid for uid in holders(question.files or {}) if uid not in known]
     stay = pods if given is not None else ()
     refused_flag = next((one for one in old.findings if one.path[0:1] in flag_names), None)
-    assumed = tuple(dict.fromkeys(one for one in (*old.findings, *new.findings) if one.set_by))
+    lacking = tuple(dict.fromkeys(one for one in (*old.findings, *new.findings) if one.set_by))
     today = node.start(before, config, given or {}, stay)
-    if today and assumed and not _errors(old):
+    if today and lacking and not _errors(old):
         today = node.start(before, old.fixed_config, given or {}, stay)
     if refused_flag:
         today = messages.StartRefused("config", refused_flag.message)
@@ -366,7 +366,7 @@ def _play(
         today=today,
         errors_today=_errors(old),
         errors=tuple(one for one in _errors(new) if (one.path, one.message) not in before_too),
-        assumed=assumed,
+        product_settings=lacking,
         gates=gates_of_interest(before, after, config),
         options=options_of_interest(before, after, config),
         unknown=tuple(unknown),

@@ -345,3 +345,28 @@ def test_each_of_several_nodes_that_do_not_start_gets_its_fix(run: Command) -> N
     assert ended.code == 1
     assert "✗ a: the kubelet does not start\n  config: reserved-cpus: 0,7 is not" in ended.out
     assert "\n  Fix: reservedSystemCPUs: list only CPUs that are online\n" in ended.out
+
+
+def test_upgrade_takes_a_number_of_replicas(run: Command) -> None:
+    pod = json.loads(Path("new.json").read_text())["spec"]
+    del pod["nodeName"]
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 90, "template": {"spec": pod}},
+    }
+    Path("web.json").write_text(json.dumps(workload))
+    words = (*UPGRADE, "--config", "kubelet.yaml", "--pods", "web.json", "--replicas", "2")
+    assert "and 2 pods keep their resources" in run(*words).out
+
+
+def test_a_product_that_reserves_nothing_leaves_the_error(run: Command) -> None:
+    Path("node.yaml").write_text(
+        "apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n"
+        "nodeRegistration:\n  kubeletExtraArgs: [{name: cpu-manager-policy, value: static}]\n"
+    )
+    ended = run("config", "check", "node.yaml", "--machine", "laptop-4c8t")
+    assert ended.code == 1
+    assert ": error: cpuManagerPolicy:" in ended.out
+    assert "(kubeadm may set what is missing; if not, reserve CPU:" in ended.out
