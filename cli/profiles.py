@@ -45,6 +45,7 @@ def show_machine(machine: MachineInfo, caches: Sequence[CacheGroup] = ()) -> Non
     from numaproof.reports.drawing_text import drawn_text
 
     cores = sum(len(node.cores or ()) for node in machine.topology or ())
+    cores = cores or machine.num_physical_cores
     counted = f"{plural(cores, 'core')}"
     if cores != machine.num_physical_cores:
         counted += f" ({machine.num_physical_cores} as counted by cAdvisor)"

@@ -322,7 +322,10 @@ def _finding(
     rule: Rule, where: PathTuple, problem: str, name: str, adds_defaults: str
 ) -> ConfigurationFinding:
     """Returns a problem as a finding; `name` is the name to write instead, if one is misspelt."""
-    fix = f"did you mean {name}?" if name else rule.fix
+    fix = rule.fix
+    if name:
+        # A key may be superfluous instead.
+        fix = f"did you mean {name}?" + (f" If not, {fix}" if len(where) > 1 else "")
     if not (rule.elsewhere and adds_defaults):
         return ConfigurationFinding("error", where, problem, fix, rule.section)
     fix = f"{adds_defaults} may set what is missing; if not, {fix}"

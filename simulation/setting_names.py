@@ -25,6 +25,9 @@ _VALUES: Mapping[str, Collection[str]] = {
 }
 """The values of the fields that name something."""
 
+_SHORTEST = 4
+"""The minimum length of a key to compare, because shorter ones resemble too many others."""
+
 _KEYS: Mapping[str, Collection[str]] = {
     "evictionHard": SIGNALS,
     "kubeReserved": RESERVABLE,
@@ -45,7 +48,7 @@ def meant_name(config: Mapping[str, Any], path: PathTuple, kubernetes: str) -> s
         is_unknown = isinstance(value, str) and value not in known
         return (closest(value, known) or "") if is_unknown else ""
     name = str(rest[0])
-    if any(name in _keys(field, one) for one in RELEASES):
+    if len(name) < _SHORTEST or any(name in _keys(field, one) for one in RELEASES):
         return ""
     meant = closest(name, _keys(field, kubernetes)) or ""
     # Gates are many and alike, and those of the past are not misspelt.

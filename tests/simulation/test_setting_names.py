@@ -36,7 +36,7 @@ BASE = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1"}
 def test_the_name_that_is_meant_is_the_fix(settings: dict[str, Any], meant: str) -> None:
     question = Question(machines.discover_profile("laptop-4c8t"), {**BASE, **settings}, "1.37")
     fixes = [one.fix for one in judge(question).findings if one.severity == "error"]
-    assert fixes[0] == f"did you mean {meant}?"
+    assert fixes[0].startswith(f"did you mean {meant}?")
     assert "did you mean" not in "".join(fixes[1:])
 
 
