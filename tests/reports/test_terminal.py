@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.protocol.events import Progress, RunEnded
+from numaproof.protocol.events import Progress, ReportedRequirement, RunEnded
 from numaproof.reports.console import is_live
+from numaproof.reports.story import Failure, split_requirements
 from numaproof.reports.terminal import MAX_FAILURE_LINES, Terminal
 
 if TYPE_CHECKING:
