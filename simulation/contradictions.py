@@ -26,6 +26,10 @@ _OTHER_TIME = (
     "the files and the pods may be from different times: collect both again; if the node really is"
     " in this state, drain it before its kubelet restarts"
 )
+_DESPITE_ROOM = (
+    "the restarting kubelet refuses the pod, although the node has room for it once its resources"
+    " are released"
+)
 _DRAIN = "drain the node before its kubelet restarts"
 
 
@@ -41,11 +45,10 @@ class _Record(NamedTuple):
 
 def explain_readmission(
     node: StartedNode, pod: Pod, files: Files, names: Mapping[str, str]
-) -> Explanation | None:
+) -> Explanation:
     """Explains why a kubelet that started from `files` refuses a pod that was on the node.
 
-    None if neither the files nor a lack of free resources is the reason. `names` are the pods'
-    names by uid, where they differ.
+    `names` are the pods' names by uid, where they differ.
     """
     records = {
         (container, one.resource): one
@@ -59,7 +62,7 @@ def explain_readmission(
     if apart := tuple(_apart(pod, records)):
         return Explanation("; ".join(apart), (), (_DRAIN,))
     found = explain(node, pod, names)
-    return found if found.cause else None
+    return found if found.cause else Explanation(_DESPITE_ROOM, (), (_DRAIN,))
 
 
 def _records(node: StartedNode, file: str, entry: Any) -> Iterator[_Record]:

@@ -305,7 +305,7 @@ class _Player:
             for pod, result in zip(present, results, strict=True)
         )
 
-    def _why_ended(self, pod: DescribedPod, files: Files) -> Explanation | None:
+    def _why_ended(self, pod: DescribedPod, files: Files) -> Explanation:
         read = self._node.read_pod(pod.manifest)
         return explain_readmission(self._node, read, files, self._names)
 

@@ -370,3 +370,16 @@ def test_a_product_that_reserves_nothing_leaves_the_error(run: Command) -> None:
     assert ended.code == 1
     assert ": error: cpuManagerPolicy:" in ended.out
     assert "(kubeadm may set what is missing; if not, reserve CPU:" in ended.out
+
+
+def test_a_pod_that_a_restart_ends_has_a_reason(run: Command) -> None:
+    Path("kubelet.yaml").write_text(
+        KUBELET.replace('"0"', '"0-1"') + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n"
+    )
+    Path("new.json").write_text(json.dumps(listed_pod("full", {"cpu": 6, "memory": "1Gi"})))
+    ended = run("simulate", *NODE, "--kubernetes", "1.35", "new.json", "--restart")
+    after = ended.out.partition("After a restart")[2]
+    assert "SMTAlignmentError: " in after
+    assert "the restarting kubelet refuses the pod, although the node has room for it once" in after
+    assert "Hint: drain the node before its kubelet restarts." in after
+    assert "--explain" not in after
