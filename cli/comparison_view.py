@@ -9,9 +9,10 @@ from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import Grid, GridRow, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.simulation.comparison import ComparedVariant
+    from numaproof.simulation.configuration_check import ConfigurationFinding
 
 _HEADS = (
     "configuration",
@@ -26,9 +27,15 @@ _HEADS = (
 _MAX_PODS = 5
 
 
-def comparison_grid(variants: Sequence[ComparedVariant]) -> Grid:
-    """Returns a row for each configuration; the best are marked."""
-    return Grid("Configurations (✓ is the best)", _HEADS, tuple(map(_row, variants)))
+def comparison_grid(variants: Sequence[ComparedVariant], *, has_pods: bool) -> Grid:
+    """Returns a row for each configuration; the best are marked.
+
+    `has_pods` is whether pods were on the node.
+    """
+    title = "Configurations (✓ is the best)"
+    if has_pods:
+        title += "; all but the first are for the node started anew, its pods oldest first"
+    return Grid(title, _HEADS, tuple(map(_row, variants)))
 
 
 def _row(variant: ComparedVariant) -> GridRow:
@@ -46,6 +53,12 @@ def _row(variant: ComparedVariant) -> GridRow:
     return GridRow("good" if variant.is_best else None, (variant.name, *map(str, counts)))
 
 
+def fix_texts(errors: Iterable[ConfigurationFinding]) -> Iterator[str]:
+    """Yields how to fix the errors in a configuration, with their fields."""
+    for one in errors:
+        yield ": ".join(filter(None, (dotted_path(one.path), one.fix)))
+
+
 def difference_sections(variants: Sequence[ComparedVariant]) -> Iterator[Section]:
     """Yields what the first configuration refuses, and how each other one differs from it.
 
@@ -54,7 +67,9 @@ def difference_sections(variants: Sequence[ComparedVariant]) -> Iterator[Section
     for one in variants:
         is_first = one is variants[0]
         if one.refusal:
-            yield Section(one.name, "bad", (f"{one.refusal.stage}: {one.refusal.message}",))
+            fixes = (f"Fix: {text}" for text in fix_texts(one.errors))
+            said = f"{one.refusal.stage}: {one.refusal.message}"
+            yield Section(one.name, "bad", (said, *fixes))
         elif lines := (*_crash_lines(one), *(_refused_lines(one) if is_first else _lines(one))):
             yield Section(one.name, "bad" if is_first and one.refused else "fair", lines)
 
@@ -67,8 +82,13 @@ def _crash_lines(variant: ComparedVariant) -> Iterator[str]:
 def _refused_lines(variant: ComparedVariant) -> Iterator[str]:
     if variant.refused:
         yield f"refuses {plural(variant.refused, 'pod')}"
+    yield from _cause_lines(variant)
+
+
+def _cause_lines(variant: ComparedVariant) -> Iterator[str]:
     for each in variant.causes:
-        yield f"  {plural(each.pods, 'pod')}: {each.text}, such as {each.example}"
+        yield f"  {plural(each.pods, 'pod')}: {each.text}"
+        yield f"    such as {each.example}: {each.summary}"
 
 
 def _lines(variant: ComparedVariant) -> Iterator[str]:
@@ -77,4 +97,4 @@ def _lines(variant: ComparedVariant) -> Iterator[str]:
             names = ", ".join(pods[:_MAX_PODS]) + (", …" if len(pods) > _MAX_PODS else "")
             yield f"{verb} {plural(len(pods), 'pod')}: {names}"
     if variant.losses:
-        yield from (f"  {plural(each.pods, 'pod')}: {each.text}" for each in variant.causes)
+        yield from _cause_lines(variant)

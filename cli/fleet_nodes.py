@@ -80,7 +80,18 @@ def read_fleet(
         if colon and node not in nodes:
             raise click.UsageError(f"--assume {key}: no node {node!r}; it has: {', '.join(nodes)}")
     return tuple(nodes.values()), tuple(
-        f"{_names(names)}: {remark}" for remark, names in notes.items()
+        f"{_names(names)}: {_typed(remark, names)}" for remark, names in notes.items()
+    )
+
+
+_ANY = "NODE"
+"""The name of a node in a remark that is the same for several nodes."""
+
+
+def _typed(remark: str, names: Sequence[str]) -> str:
+    """Returns a remark with the option as it must be typed, if it is about a single node."""
+    return (
+        remark.replace(f"--assume {_ANY}:", f"--assume {names[0]}:") if len(names) == 1 else remark
     )
 
 
@@ -110,7 +121,7 @@ class _Reader:
 
     def _read(self, file: NodeFile, node: CapturedNode) -> tuple[NamedNode, tuple[str, ...]]:
         from numaproof.cli.node_view import assumptions
-        from numaproof.formats.machines.needs import require_enough
+        from numaproof.formats.machines.needs import of_node, require_enough
         from numaproof.simulation import devices, documents
         from numaproof.simulation.admission import Question
         from numaproof.simulation.fleet import NamedNode
@@ -127,7 +138,8 @@ class _Reader:
         )
         name = file.name or node.node or Path(file.path).name
         described = self._machine(name, node, kubernetes)
-        require_enough(described, settings.settings, state=node.state is not None)
+        has_state = node.state is not None
+        require_enough(described, settings.settings, state=has_state, node=name)
         on_node = (user_file(node.pods),) if node.pods else ()
         state = read_state(
             user_file(node.state) if node.state else None,
@@ -153,9 +165,9 @@ class _Reader:
         missing: Iterable[str] = ()
         if node.record:
             # One line for all nodes that lack the same.
-            record = msgspec.structs.replace(node.record, node="NODE")
+            record = msgspec.structs.replace(node.record, node=_ANY)
             missing = missing_parts(node.file, record, _PARTS)
-        lines = (line.replace("(--assume ", "(--assume NODE:") for line in described.lines)
+        lines = (of_node(line, _ANY) for line in described.lines)
         notes = (
             *unknown_release(node, kubernetes),
             *missing,
@@ -168,7 +180,7 @@ class _Reader:
             *assumptions(question),
         )
         remarks = tuple(note.removeprefix(f"{node.file}: ") for note in notes)
-        return NamedNode(name, question), remarks
+        return NamedNode(name, question, settings.adds_defaults), remarks
 
     def _machine(self, name: str, node: CapturedNode, kubernetes: str) -> MachineText:
         from numaproof.formats.machines.reports import machine_digest

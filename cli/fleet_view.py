@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
+from numaproof.cli.simulate_view import start_story
 from numaproof.cli.summary_view import workload_text
 from numaproof.inputs.documents import dotted_path
 from numaproof.inputs.plurals import plural
-from numaproof.reports.answers import Grid, GridRow, Remark, Section, grid_text, heading, text_of
+from numaproof.reports.answers import (
+    Grid,
+    GridRow,
+    Remark,
+    Section,
+    grid_text,
+    heading,
+    story_text,
+    text_of,
+)
 from numaproof.simulation.fleet import unplaced_pods
 
 if TYPE_CHECKING:
@@ -18,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from numaproof.reports.answers import Mark
+    from numaproof.reports.answers import Mark, Story
     from numaproof.simulation.causes import Cause
     from numaproof.simulation.fleet import FleetNode, FleetSimulation, FleetWorkload
     from numaproof.simulation.lint import Crash
@@ -46,10 +56,8 @@ def fleet_parts(simulation: FleetSimulation) -> Iterator[RenderableType]:
     if refusals := tuple(_refusal_lines(simulation)):
         yield text_of(Section("Where pods don't fit", "fair", refusals))
     yield grid_text(_node_grid(simulation))
+    yield from map(story_text, _refused_starts(simulation))
     for one in simulation.nodes:
-        if one.refusal:
-            said = f"{one.refusal.stage}: {one.refusal.message}"
-            yield text_of(Section(f"{one.name}: the kubelet does not start", "bad", (said,)))
         if one.ended_pods:
             text = f"a restart of the kubelet would end {', '.join(one.ended_pods)}"
             yield text_of(Section(one.name, "bad", (text,)))
@@ -60,6 +68,20 @@ def fleet_parts(simulation: FleetSimulation) -> Iterator[RenderableType]:
     if simulation.not_evaluated:
         remark = Remark("Not evaluated", tuple(map(str, simulation.not_evaluated)))
         yield Group(Text(remark.title, "bold"), *(Text(f"  {line}") for line in remark.lines))
+
+
+def _refused_starts(simulation: FleetSimulation) -> Iterator[Story]:
+    """Yields why kubelets don't start, with the nodes that have the same reason."""
+    nodes: dict[tuple[str, str], list[FleetNode]] = {}
+    for one in simulation.nodes:
+        if one.refusal:
+            fixes = " ".join(error.fix for error in one.errors)
+            nodes.setdefault((f"{one.refusal.stage}: {one.refusal.message}", fixes), []).append(one)
+    for alike in nodes.values():
+        names = _some([one.name for one in alike])
+        assert alike[0].refusal is not None
+        title = f"{names}: the kubelet does not start"
+        yield start_story(title, alike[0].refusal, alike[0].errors)
 
 
 def _crashes(simulation: FleetSimulation) -> Iterator[Section]:
@@ -95,7 +117,8 @@ def _by_node(workload: FleetWorkload, nodes: Sequence[FleetNode]) -> Iterator[st
         if node.refusal:
             yield "not started"
         else:
-            yield "fits" if node.name in workload.fits else "no"
+            unsure = ", memory unknown" if node.unknown_memory else ""
+            yield f"fits{unsure}" if node.name in workload.fits else "no"
 
 
 def _count(workload: FleetWorkload, simulation: FleetSimulation) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -98,12 +97,13 @@ def load_machine(name: str) -> fakesys.Profile:
         fakesys.DocumentError: the file is not a profile.
     """
     from numaproof import fakesys
+    from numaproof.inputs.names import closest
 
     if name in fakesys.bundled_profiles():
         return fakesys.load_profile(name)
     if not Path(name).exists():
-        close = get_close_matches(name, fakesys.bundled_profiles(), n=1)
-        hint = f"did you mean {close[0]}?" if close else "see `numaproof profile list`"
+        close = closest(name, fakesys.bundled_profiles())
+        hint = f"did you mean {close}?" if close else "see `numaproof profile list`"
         raise click.UsageError(f"machine {name!r}: neither a bundled profile nor a file; {hint}")
     _refuse_other_than_profile(name)
     return fakesys.load_profile(Path(name))

@@ -11,7 +11,7 @@ from numaproof.cli import user_files
 from numaproof.cli.ordered_options import ALL, options_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.simulation.admission import Question
     from numaproof.simulation.comparison import Variant
@@ -43,7 +43,7 @@ def read_state(
         DocumentError: a file is invalid.
         NoStateError: the directory has no checkpoints.
     """
-    from numaproof.simulation import device_checkpoint, state_files
+    from numaproof.simulation import state_files
     from numaproof.simulation.node_state import NodeState, running_pods
 
     if folder is None and not on_node:
@@ -53,16 +53,26 @@ def read_state(
     _, reading = user_files.read_node(
         (), on_node, (kubernetes,), lenient=lenient, running=True, node_name=node_name
     )
-    recorded = None
-    lost: tuple[str, ...] = ()
-    content = files.get(state_files.DEVICES)
-    if content is not None:
-        recorded = device_checkpoint.recorded_devices(content, kubernetes)
-        if recorded is None:
-            found = device_checkpoint.findings(content, kubernetes)
-            lost = tuple(f"{name}/{state_files.DEVICES}: {one}" for one in found)
+    recorded, lost = recorded_devices(files, name, kubernetes)
     state = NodeState(files, running_pods(reading), name)
     return ReadState(state, recorded, (*reading.notes, *lost))
+
+
+def recorded_devices(
+    files: Mapping[str, bytes], folder: str, kubernetes: str
+) -> tuple[RecordedDevices | None, tuple[str, ...]]:
+    """Returns the devices in a node's checkpoints, and why a kubelet can't read them.
+
+    None without a Device Manager's checkpoint, or if a kubelet of the release can't read it.
+    """
+    from numaproof.simulation import device_checkpoint, state_files
+
+    content = files.get(state_files.DEVICES)
+    if content is None:
+        return None, ()
+    found = device_checkpoint.recorded_devices(content, kubernetes)
+    wrong = device_checkpoint.findings(content, kubernetes) if found is None else ()
+    return found, tuple(f"{folder}/{state_files.DEVICES}: {one}" for one in wrong)
 
 
 def require_pods_on_node(question: Question, on_node: Sequence[user_files.UserFile]) -> None:
@@ -149,9 +159,11 @@ def wishes_of(
 
 
 def read_variants(
-    texts: Sequence[str], question: Question, *, lenient: bool
+    texts: Sequence[str], question: Question, adds_defaults: str, *, lenient: bool
 ) -> tuple[Variant, ...]:
     """Returns the configurations that `--compare` asks for; none without the option.
+
+    `adds_defaults` is the product that may set more on the node; empty if none does.
 
     Raises:
         click.BadParameter: a text is neither a file nor a change of a setting.
@@ -172,6 +184,6 @@ def read_variants(
                 files.append((text, found))
             else:
                 changes.append(comparison.parse_change(text))
-        return comparison.variants(question, changes, files)
+        return comparison.variants(question, changes, files, adds_defaults)
     except comparison.ChangeError as error:
         raise click.BadParameter(str(error), param_hint="'--compare'") from None

@@ -8,7 +8,8 @@ from numaproof.inputs.plurals import plural
 from numaproof.inputs.sizes import size
 from numaproof.reports.answers import Section
 from numaproof.simulation.requests import CPU, amount, nodes_text, room
-from numaproof.simulation.state_files import absent_files
+from numaproof.simulation.state_files import absent_files, holders
+from numaproof.simulation.unknown_devices import have_devices, unknown_devices, unknown_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,24 +35,58 @@ def state_sections(simulation: NodeSimulation, question: Question) -> Iterator[S
     """Yields what is wrong with the state: disagreements, and pods that a restart would end."""
     yield from (Section("state", "fair", (text,)) for text in assumptions(question))
     if simulation.differences:
-        yield Section("state", "fair", tuple(map(str, simulation.differences)))
+        lines = (*map(str, simulation.differences), *_foreign_listing(question))
+        yield Section("state", "fair", lines)
     for one in simulation.readmissions:
         if one.refusal:
             said = f"{one.refusal.reason}: {one.refusal.message}"
-            yield Section(one.pod, "bad", ("a restart of the kubelet would end this pod", said))
+            why = one.explanation
+            causes = (why.summary, *(f"Hint: {advice}." for advice in why.advice)) if why else ()
+            text = "a restart of the kubelet would end this pod"
+            yield Section(one.pod, "bad", (text, said, *causes))
+
+
+def _foreign_listing(question: Question) -> Iterator[str]:
+    """Yields a doubt about the listing if the state records none of its pods."""
+    assert question.state is not None
+    recorded = set(holders(question.state.files))
+    if recorded and recorded.isdisjoint(question.state.names):
+        yield "no uid in these files is that of a pod on the node: is the listing of this node?"
 
 
 def assumptions(question: Question) -> Iterator[str]:
-    """Yields what is assumed about the pods on the node because a file of the state is absent."""
-    if question.state is None or not question.state.pods:
-        return
-    has_devices = bool(question.devices)
-    absent = absent_files(question.state.files, question.config, has_devices=has_devices)
-    if absent:
-        pods = plural(len(question.state.pods), "pod")
-        files = f"{question.state.folder} has no" if question.state.folder else "add --state with"
-        assumed = f"placement of {pods} assumed, in the order of their age"
-        yield f"{assumed}: {files} {' and '.join(absent)}"
+    """Yields what isn't known about the pods on the node, and what is assumed instead.
+
+    A file of the state is absent, or the devices that a pod requests are not described.
+    """
+    return filter(None, (_placement_assumption(question), _device_gap(question)))
+
+
+def doubts(simulation: NodeSimulation, question: Question) -> Iterator[str]:
+    """Yields, in a few words, why the pods on the node may hold other resources than shown."""
+    is_unrecorded = any(one.problem != "not on the node" for one in simulation.differences)
+    if _placement_assumption(question) or is_unrecorded:
+        yield "placement assumed"
+    if _device_gap(question):
+        yield "devices unknown"
+
+
+def _placement_assumption(question: Question) -> str:
+    state = question.state
+    if state is None or not state.pods:
+        return ""
+    has_devices = have_devices((one.pod for one in state.pods), question.devices)
+    absent = absent_files(state.files, question.config, has_devices=has_devices)
+    if not absent:
+        return ""
+    files = f"{state.folder} has no" if state.folder else "add --state with"
+    assumed = f"placement of {plural(len(state.pods), 'pod')} assumed, in the order of their age"
+    return f"{assumed}: {files} {' and '.join(absent)}"
+
+
+def _device_gap(question: Question) -> str:
+    unknown = unknown_devices((one.pod for one in question.pods_on_node), question.devices)
+    return unknown_text(unknown) if unknown else ""
 
 
 def node_sections(
@@ -111,10 +146,13 @@ def _pod_text(pod: LargestPod | None, *, is_pinned: bool) -> str:
         return "none with a CPU"
     where = f" on {nodes_text(pod.numa)}" if pod.numa else ""
     cpus = plural(pod.cpus, "CPU")
+    left = ", ".join(room(resource, one) for resource, one in pod.allocatable_left.items())
+    limit = f" (limit: {left} left of the node's allocatable)" if left else ""
     if pod.memory is None:
-        return f"{cpus}{where}"
+        return f"{cpus}{where}{limit}"
     memory = amount("memory", pod.memory)
-    return f"{cpus} and {memory}{where}" if is_pinned else f"{cpus}{where} and {memory}"
+    text = f"{cpus} and {memory}{where}" if is_pinned else f"{cpus}{where} and {memory}"
+    return f"{text}{limit}"
 
 
 def _holding_lines(holdings: Iterable[NodeHoldings]) -> Iterator[str]:

@@ -44,9 +44,14 @@ def show_machine(machine: MachineInfo, caches: Sequence[CacheGroup] = ()) -> Non
     from numaproof.reports.console import PLAIN_WIDTH, show, terminal_width
     from numaproof.reports.drawing_text import drawn_text
 
+    cores = sum(len(node.cores or ()) for node in machine.topology or ())
+    cores = cores or machine.num_physical_cores
+    counted = f"{plural(cores, 'core')}"
+    if cores != machine.num_physical_cores:
+        counted += f" ({machine.num_physical_cores} as counted by cAdvisor)"
     click.echo(
-        f"{plural(machine.num_cores, 'CPU')}, {plural(machine.num_physical_cores, 'core')}, "
-        f"{plural(machine.num_sockets, 'socket')} as counted by cAdvisor; "
+        f"{plural(machine.num_cores, 'CPU')}, {counted}, "
+        f"{plural(machine.num_sockets, 'socket')}; "
         f"{machine.memory_capacity // _MIB} MiB of memory\n"
     )
     live = terminal_width()

@@ -10,7 +10,6 @@ import click
 
 from numaproof.cli import user_files
 from numaproof.cli.captured_nodes import captured_node_option
-from numaproof.cli.choice import IntRange
 from numaproof.cli.fleet import is_given, read_and_simulate
 from numaproof.cli.fleet_nodes import FleetOptions
 from numaproof.cli.machine_names import (
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation.admission import Question
     from numaproof.simulation.comparison import Variant
-    from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.fleet import FleetSimulation
     from numaproof.simulation.pods import DescribedPod
     from numaproof.simulation.what_ifs import Action, NodeSimulation, Wishes
@@ -55,11 +53,7 @@ SOME_REFUSED = 1
 @node_machine_option
 @user_files.config_option(is_required=True)
 @node_devices_option
-@click.option(
-    "--replicas",
-    type=IntRange(min=0),
-    help="Number of pods of each workload on this node (default: all replicas).",
-)
+@user_files.replicas_option
 @user_files.node_name_option
 @release_option
 @own_baseline_option
@@ -202,8 +196,10 @@ def simulate(
     )
     from numaproof.cli.node_view import assumptions
     from numaproof.cli.simulate_view import answer
+    from numaproof.protocol.messages import StartRefused
     from numaproof.reports.answers import WRITERS
     from numaproof.reports.untrusted_text import visible
+    from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import Question
     from numaproof.workdir.output_files import write_file
@@ -242,12 +238,15 @@ def simulate(
     require_pods_on_node(question, on_node)
     for note in (*node.notes, *unsure):
         click.echo(note, err=True)
-    tried = read_variants(compare, question, lenient=lenient)
+    tried = read_variants(compare, question, settings.adds_defaults, lenient=lenient)
     wishes = wishes_of(explain, question, asked.pods, actions)
     found = _simulate(question, asked.pods, actions, wishes, tried, settings.document)
     notes = (*described.lines, *settings.notes, *asked.notes, *node.notes, *unsure)
     notes = (*notes, *assumptions(question))
-    found = replace(found, notes=notes, errors=_errors(found, question, settings.adds_defaults))
+    found = replace(found, notes=notes)
+    if isinstance(found.start, StartRefused):
+        errors = configuration_check.why_refused(question, found.start, settings.adds_defaults)
+        found = replace(found, errors=errors)
     report = answer(found, question, machine, wishes.explain_pods, settings.adds_defaults)
     if out is not None:
         write_file(out, visible(WRITERS[out.suffix](report)))
@@ -289,27 +288,6 @@ def _simulate(  # noqa: PLR0917  # the question and what else was asked
         (folder / "variants").mkdir()
         results = comparison.compare(variants, pods, folder / "variants")
         return replace(found, comparison=results)
-
-
-def _errors(
-    simulation: NodeSimulation, question: Question, product: str
-) -> tuple[ConfigurationFinding, ...]:
-    """Returns why the kubelet doesn't start, if the configuration is the reason.
-
-    `product` may set what the configuration lacks; it can be empty.
-    """
-    from msgspec.structs import replace
-
-    from numaproof.protocol.messages import StartRefused
-    from numaproof.simulation import configuration_check
-    from numaproof.simulation.state_files import refused_file
-
-    start = simulation.start
-    if not isinstance(start, StartRefused) or (question.state and refused_file(start)):
-        return ()
-    # With other settings, the state files may be refused; that isn't a configuration error.
-    found = configuration_check.judge(replace(question, state=None), product).findings
-    return tuple(one for one in found if one.severity == "error")
 
 
 def _check_outputs(

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.cli.comparison_view import comparison_grid, difference_sections
+from numaproof.cli.comparison_view import comparison_grid, difference_sections, fix_texts
 from numaproof.cli.node_view import (
-    assumptions,
+    doubts,
     node_sections,
     room_lines,
     room_summary,
@@ -205,7 +205,7 @@ def answer(
         assert isinstance(start, messages.StartRefused)
         report = _refused_start(start, question, setting, simulation.errors, product)
         report = replace(report, shaped_answers=shaped, inputs=simulation.notes)
-        return _with_comparison(report, simulation)
+        return _with_comparison(report, simulation, question)
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
@@ -213,11 +213,11 @@ def answer(
         ("Topology Manager", f"{policies.topology}, scope {policies.scope}"),
     ]
     title = _verdict(simulation.pods)
-    is_assumed = any(assumptions(question))
+    unsure = tuple(doubts(simulation, question))
     if question.state:
         setting.append(("state", question.state.folder or "none"))
         on_node = f"{plural(len(simulation.readmissions), 'pod')} on the node"
-        on_node += ", placement assumed" if is_assumed else ""
+        on_node = ", ".join((on_node, *unsure))
         title = f"{on_node}; {title}" if simulation.pods else on_node
     if simulation.warnings:
         title += (
@@ -239,11 +239,13 @@ def answer(
             more = f"and {plural(len(shaped) - _MAX_WARNINGS, 'more answer')}: see --json"
             shaped = (*shaped[:_MAX_WARNINGS], answers.ShapedAnswer("defects", more, (), ()))
     if simulation.comparison:
-        report = replace(_with_comparison(report, simulation), rows=(), stories=(), remarks=())
+        report = replace(
+            _with_comparison(report, simulation, question), rows=(), stories=(), remarks=()
+        )
     return replace(
         report,
         good=all(one.refusal is None for one in (*simulation.readmissions, *simulation.pods)),
-        is_assumed=is_assumed,
+        is_assumed=bool(unsure),
         setting=tuple(setting),
         shaped_answers=shaped,
         limits=tuple(_limits(simulation)),
@@ -253,15 +255,16 @@ def answer(
 
 
 def _with_comparison(
-    report: answers.AnswerReport, simulation: NodeSimulation
+    report: answers.AnswerReport, simulation: NodeSimulation, question: Question
 ) -> answers.AnswerReport:
     """Returns a report with the comparison of configurations, if there is one, and no drawing."""
+    has_pods = bool(question.pods_on_node)
     if not simulation.comparison:
         return report
     return replace(
         report,
         sections=tuple(difference_sections(simulation.comparison)),
-        grids=(comparison_grid(simulation.comparison),),
+        grids=(comparison_grid(simulation.comparison, has_pods=has_pods),),
         is_drawn=False,
     )
 
@@ -287,9 +290,12 @@ def _summary_of(
 def _verdict(pods: Sequence[PodResult]) -> str:
     refused = sum(one.refusal is not None for one in pods)
     count = plural(len(pods), "pod")
-    room = [f"; {room_summary(one.removals)}" for one in pods if one.removals]
+    room = [(one.pod, room_summary(one.removals)) for one in pods if one.removals]
     if refused:
-        return f"{refused} of {count} refused{room[0] if len(room) == 1 else ''}"
+        ((pod, summary), *more) = room or [("", "")]
+        about = f"for {pod}: " if refused > 1 else ""
+        summary = f"; {about}{summary}" if summary and not more else ""
+        return f"{refused} of {count} refused{summary}"
     return f"{count} admitted, none refused"
 
 
@@ -300,13 +306,10 @@ def _refused_start(
     errors: Sequence[ConfigurationFinding],
     product: str,
 ) -> answers.AnswerReport:
-    subject, advice = "KubeletConfiguration", _NO_ADVICE
+    subject = "KubeletConfiguration"
     if question.state and (file := refused_file(start)):
         subject = f"{question.state.folder}/{file}"
-        advice = ("run `numaproof state check` to see what is wrong with the file",)
-    said = f"{start.stage}: {start.message}"
-    fixes = tuple(": ".join(filter(None, (dotted_path(one.path), one.fix))) for one in errors)
-    story = answers.Story(subject, False, said, "no pod can run", (), advice, fixes=fixes)
+    story = start_story(subject, start, errors)
     title = "The kubelet does not start"
     if errors and product:
         title += f" with these settings alone; {product} may set more"
@@ -315,7 +318,15 @@ def _refused_start(
     )
 
 
-_NO_ADVICE: tuple[str, ...] = ()
+def start_story(
+    subject: str, start: messages.StartRefused, errors: Sequence[ConfigurationFinding]
+) -> answers.Story:
+    """Returns why a kubelet doesn't start, and how to fix the errors in its configuration."""
+    said = f"{start.stage}: {start.message}"
+    fixes = tuple(fix_texts(errors))
+    is_file = not errors and refused_file(start)
+    advice = ("run `numaproof state check` to see what is wrong with the file",) if is_file else ()
+    return answers.Story(subject, False, said, "no pod can run", (), advice, fixes=fixes)
 
 
 class Stage(NamedTuple):
@@ -331,6 +342,8 @@ def _report(
     stage: Stage,
     question: Question,
     sections: Iterable[answers.Section],
+    *,
+    are_arriving: bool = True,
 ) -> answers.AnswerReport:
     """Returns the report about some results, with a drawing of the node."""
     return answers.AnswerReport(
@@ -338,7 +351,7 @@ def _report(
         good=all(one.refusal is None for one in results),
         setting=(),
         rows=tuple(_rows(results)),
-        stories=tuple(_stories(results, has_state=question.state is not None)),
+        stories=tuple(_stories(results, can_explain=are_arriving and question.state is not None)),
         machine=question.machine,
         owners=tuple(_owners(*stage)),
         shared=str(stage.node.shared),
@@ -357,7 +370,13 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
             said = f"{step.refusal.stage}: {step.refusal.message}"
             story = answers.Story("restart", False, said, "no pod can run", (), ())
             yield answers.AnswerReport(
-                "The kubelet does not restart", False, (), (), (story,), question.machine
+                "The kubelet does not restart",
+                False,
+                (),
+                (),
+                (story,),
+                question.machine,
+                is_drawn=False,
             )
             return
         shown: Sequence[PodResult] = step.pods
@@ -376,7 +395,12 @@ def _what_ifs(simulation: NodeSimulation, question: Question) -> Iterator[answer
         is_last = step is simulation.steps[-1]
         sections = node_sections(step, with_holdings=is_last)
         report = _report(
-            title, shown, Stage(tuple(present.values()), step.node), question, sections
+            title,
+            shown,
+            Stage(tuple(present.values()), step.node),
+            question,
+            sections,
+            are_arriving=step.action == "then",
         )
         if len(shown) > MAX_IN_FULL:
             report = _summary_of(report, shown, ())
@@ -533,7 +557,7 @@ def _stock(node: NodeView, machine: MachineInfo) -> Stock:
     )
 
 
-def _stories(results: Sequence[PodResult], *, has_state: bool) -> Iterator[answers.Story]:
+def _stories(results: Sequence[PodResult], *, can_explain: bool) -> Iterator[answers.Story]:
     for name, (one, *_) in _pod_groups(results):
         why = one.explanation
         if why is not None:
@@ -545,14 +569,14 @@ def _stories(results: Sequence[PodResult], *, has_state: bool) -> Iterator[answe
                 said or "",
                 why.summary,
                 steps,
-                (*why.advice, *_room_advice(one, has_state=has_state)),
+                (*why.advice, *_room_advice(one, can_explain=can_explain)),
                 tuple(room_lines(one.removals)) if one.removals else (),
             )
 
 
-def _room_advice(result: PodResult, *, has_state: bool) -> Iterator[str]:
+def _room_advice(result: PodResult, *, can_explain: bool) -> Iterator[str]:
     scheduled = result.refusal and result.refusal.reason != UNSCHEDULABLE
-    if has_state and scheduled and result.removals is None:
+    if can_explain and scheduled and result.removals is None:
         yield f"--explain {result.pod} shows which pods would have to go"
 
 

@@ -58,6 +58,7 @@ ATTENTION = 1
     metavar="FILE",
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
 )
+@user_files.replicas_option
 @user_files.node_name_option
 @node_devices_option
 @program_option(
@@ -81,6 +82,7 @@ def upgrade(
     configs: tuple[user_files.UserFile, ...],
     state: user_files.UserFile | None,
     files: tuple[user_files.UserFile, ...],
+    replicas: int | None,
     node_name: str,
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
@@ -105,6 +107,7 @@ def upgrade(
     """
     from msgspec.structs import replace
 
+    from numaproof.cli.node_files import recorded_devices
     from numaproof.cli.upgrade_view import Setting, upgrade_lines
     from numaproof.reports.console import show
     from numaproof.simulation import devices as given_devices
@@ -115,7 +118,13 @@ def upgrade(
     from numaproof.workdir.scratch import scratch_folder
 
     settings, found = user_files.read_node(
-        configs, files, (before, after), lenient=lenient, running=True, node_name=node_name
+        configs,
+        files,
+        (before, after),
+        lenient=lenient,
+        replicas=replicas,
+        running=True,
+        node_name=node_name,
     )
     if files:
         user_files.require_pods(found, files)
@@ -133,14 +142,17 @@ def upgrade(
             f"--state {state.name if state else ''}: {name} has the policy {policy}, unlike the"
             " kubelet's defaults; add the node's configuration with --config"
         )
+    record, lost = recorded_devices(checkpoints or {}, state.name if state else "", before)
+    plugins, unsure = given_devices.as_recorded(given_devices.read(devices, info), record)
     question = UpgradeQuestion(
         machine=info,
         config=settings.settings if settings else {},
         before=before,
         after=after,
-        devices=given_devices.read(devices, info),
+        devices=plugins,
         files=checkpoints,
         flags=settings.flags if settings else (),
+        adds_defaults=settings.adds_defaults if settings else "",
     )
     with (
         user_files.locate_unsupported(document),
@@ -149,7 +161,7 @@ def upgrade(
     ):
         answer = play(question, found.pods, folder, kubelet if implementation else None)
         gaps = summarize((pod.name, pod.gaps) for pod in found.pods)
-        of_pods = (*found.notes, *(f"not evaluated: {gap}" for gap in gaps))
+        of_pods = (*found.notes, *lost, *unsure, *(f"not evaluated: {gap}" for gap in gaps))
         of_node = (*(settings.notes if settings else ()), *described.lines)
         answer = replace(answer, notes=(*of_node, *of_pods))
     for note in of_pods:

@@ -13,6 +13,7 @@ from numaproof.inputs.plurals import format_numbers, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.configuration_check import ConfigurationFinding
 from numaproof.simulation.state_files import STATE_DIR, refused_file
+from numaproof.simulation.unknown_devices import unknown_text
 from numaproof.simulation.upgrades import FileOutcome, PodOutcome
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class _UpgradeReport:
         yield f"{self._sign(mark)} {self._headline()}"
         yield f"machine {self._setting.machine} · Kubernetes {answer.before} to {answer.after}"
         yield from self._part("Before the upgrade", self._today())
-        yield from self._part("Configuration", [self._error(one) for one in answer.errors])
+        yield from self._part("Configuration", self._configuration())
         yield from self._part("Feature gates", [self._gate(one) for one in answer.gates])
         yield from self._part("Policy options", [self._option(one) for one in answer.options])
         yield from self._part("Files", self._files())
@@ -82,6 +83,8 @@ class _UpgradeReport:
         """Yields what the answer does not cover."""
         if self._answer.absent:
             yield f"without {_and(self._answer.absent)}"
+        if self._answer.unknown_devices:
+            yield f"without {_and(list(self._answer.unknown_devices))}"
         if unknown := len(self._answer.unknown):
             yield f"{plural(unknown, 'pod')} in the state files not evaluated"
 
@@ -117,11 +120,18 @@ class _UpgradeReport:
         if answer.today and not answer.errors_today:
             yield self._line("bad", f"the kubelet does not start: {answer.today.message}")
 
-    def _error(self, finding: ConfigurationFinding) -> str:
+    def _configuration(self) -> Iterator[str]:
+        yield from map(self._error, self._answer.errors)
+        for one in self._answer.product_settings:
+            yield self._error(one, "note")
+        if self._answer.product_settings:
+            yield self._line("note", "this answer assumes a minimal reservation")
+
+    def _error(self, finding: ConfigurationFinding, mark: str = "bad") -> str:
         document = self._setting.document
         where = "{}:{}: ".format(*document.locate(finding.path)) if document else ""
         field = f"{dotted_path(finding.path)}: " if finding.path else ""
-        return self._line("bad", f"{where}{field}{finding.message} ({finding.fix})")
+        return self._line(mark, f"{where}{field}{finding.message} ({finding.fix})")
 
     def _gate(self, gate_change: GateChange) -> str:
         given = (
@@ -165,6 +175,8 @@ class _UpgradeReport:
         if shared:
             pods = plural(len(shared), "pod")
             yield self._line("good", f"{pods} without exclusive resources: in the shared pool")
+        if answer.unknown_devices:
+            yield self._line("note", unknown_text(answer.unknown_devices))
         if self._setting.state and not self._setting.pods:
             yield self._line("note", "give the node's pods with --pods to see what they would lose")
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from numaproof.cli.choice import IntRange
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -146,6 +148,12 @@ def config_option(
         f" of several. Repeatable: later files override earlier ones{ending}",
     )
 
+
+replicas_option = click.option(
+    "--replicas",
+    type=IntRange(min=0),
+    help="Number of pods of each workload on this node (default: all replicas).",
+)
 
 node_name_option = click.option(
     "--node-name",

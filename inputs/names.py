@@ -12,14 +12,19 @@ MAX_LISTED = 10
 """Maximum number of known names to list in a message if none resembles the unknown name."""
 
 
+def closest(name: str, known_names: Iterable[str]) -> str | None:
+    """Returns the known name most similar to an unknown one; None if none is similar."""
+    # Compare without case: a name in the wrong case should match the right one.
+    by_folded = {one.casefold(): one for one in known_names}
+    close = get_close_matches(name.casefold(), by_folded, n=1)
+    return by_folded[close[0]] if close else None
+
+
 def suggestion(name: str, known_names: Iterable[str]) -> str:
     """Suggests a fix for an unknown name: the most similar name, or all names if there are few."""
     listed = list(known_names)
-    # Compare without case: a name in the wrong case should match the right one.
-    by_folded = {one.casefold(): one for one in listed}
-    close = get_close_matches(name.casefold(), by_folded, n=1)
-    if close:
-        return f"did you mean {by_folded[close[0]]}?"
+    if close := closest(name, listed):
+        return f"did you mean {close}?"
     return f"use one of {', '.join(listed)}" if 0 < len(listed) <= MAX_LISTED else "remove it"
 
 

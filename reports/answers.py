@@ -19,12 +19,19 @@ from rich.text import Text
 from numaproof.inputs.plurals import plural
 from numaproof.reports.drawing_svg import WIDEST, draw_svg, drawing_file
 from numaproof.reports.drawing_text import drawn_text
-from numaproof.reports.layout import NOTHING, Stock, numbering
+from numaproof.reports.layout import (
+    NOTHING,
+    Stock,
+    cpus_of,
+    numbering,
+    ownership,
+    same_nodes,
+)
 from numaproof.reports.pages import environment, package_file
 from numaproof.reports.untrusted_text import visible, whole_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from markupsafe import Markup
     from rich.console import RenderableType
@@ -225,23 +232,48 @@ def _numbers(answer: AnswerReport) -> Mapping[str, int]:
 def parts(answer: AnswerReport, width: int) -> Iterator[RenderableType]:
     """Yields the answer: a heading, a drawing `width` columns wide, the table, and explanations."""
     numbers = _numbers(answer)
+    before = None
     for one in (answer, *answer.what_ifs):
-        yield from _parts(one, width, numbers)
+        yield from _parts(one, width, numbers, before)
+        before = one if one.is_drawn else before
+
+
+def _has_changed(answer: AnswerReport, before: AnswerReport | None) -> bool:
+    """Whether a drawing differs from the one before."""
+    return before is None or (answer.owners, answer.shared, answer.stock) != (
+        before.owners,
+        before.shared,
+        before.stock,
+    )
+
+
+def _same_nodes(
+    answer: AnswerReport, before: AnswerReport | None, numbers: Mapping[str, int]
+) -> frozenset[int]:
+    """Returns the NUMA nodes that look as before."""
+    if before is None:
+        return frozenset()
+    cpus = cpus_of(answer.machine)
+    old, new = (
+        (ownership(cpus, one.owners, one.shared, numbers), one.stock) for one in (before, answer)
+    )
+    return same_nodes(answer.machine, old, new)
 
 
 def _parts(
-    answer: AnswerReport, width: int, numbers: Mapping[str, int]
+    answer: AnswerReport, width: int, numbers: Mapping[str, int], before: AnswerReport | None
 ) -> Iterator[RenderableType]:
     head = heading(mark_of(answer), answer.title)
-    setting = " · ".join(f"{name} {value}" for name, value in answer.setting)
+    setting = " · ".join(setting_texts(answer))
     yield Group(head, Text(setting, "dim")) if setting else head
-    if answer.is_drawn:
+    if answer.is_drawn and _has_changed(answer, before):
         yield drawn_text(
             answer.machine,
             answer.owners,
             answer.shared,
             stock=answer.stock,
             numbers=numbers,
+            same_nodes=_same_nodes(answer, before, numbers),
             width=width,
         )
     if answer.rows:
@@ -251,7 +283,7 @@ def _parts(
     for section in answer.sections:
         yield text_of(section)
     for story in answer.stories:
-        yield _block("good" if story.good else "bad", story.pod, _story(story))
+        yield story_text(story)
     for shaped in answer.shaped_answers:
         yield _block("fair", shaped.subject, _shaped_answer_lines(shaped))
     yield from map(_remark, answer.limits)
@@ -289,6 +321,11 @@ def heading(mark: Mark, title: str) -> Text:
 def text_of(section: Section) -> Group:
     """Returns a section as text."""
     return _block(section.mark, section.title, map(_section_line, section.lines))
+
+
+def story_text(story: Story) -> Group:
+    """Returns a story as text."""
+    return _block("good" if story.good else "bad", story.pod, _story(story))
 
 
 def grid_text(grid: Grid) -> Group:
@@ -369,6 +406,7 @@ def html(answer: AnswerReport) -> str:
         signs=SIGNS,
         words=_WORDS,
         heads=HEADS,
+        has_changed=_has_changed,
         shown_in=lambda report: visible_columns(report.rows),
         drawing_of=partial(_drawing, numbers=_numbers(answer)),
         narrow=_NARROW,
@@ -379,13 +417,24 @@ def html(answer: AnswerReport) -> str:
 def svg(answer: AnswerReport) -> str:
     """Renders only the drawing of the node after the last step, as an SVG file."""
     last = (answer, *answer.what_ifs)[-1]
-    setting = dict(answer.setting)
-    title = " · ".join(filter(None, (setting.get("machine"), last.title)))
-    return drawing_file(_drawing(last, numbers=_numbers(answer), title=title))
+    machine = dict(answer.setting).get("machine")
+    title = " · ".join(filter(None, (machine, last.title)))
+    setting = tuple(one for one in setting_texts(answer) if one != f"machine {machine}")
+    return drawing_file(_drawing(last, numbers=_numbers(answer), title=title, setting=setting))
+
+
+def setting_texts(answer: AnswerReport) -> Iterator[str]:
+    """Yields what describes the node: its machine, release and policies."""
+    return (f"{name} {value}" for name, value in answer.setting)
 
 
 def _drawing(
-    answer: AnswerReport, *, numbers: Mapping[str, int], title: str = "", widest: int = WIDEST
+    answer: AnswerReport,
+    *,
+    numbers: Mapping[str, int],
+    title: str = "",
+    setting: Sequence[str] = (),
+    widest: int = WIDEST,
 ) -> Markup:
     return draw_svg(
         answer.machine,
@@ -394,6 +443,7 @@ def _drawing(
         stock=answer.stock,
         numbers=numbers,
         title=title,
+        setting=setting,
         widest=widest,
     )
 

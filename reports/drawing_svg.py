@@ -76,6 +76,7 @@ def draw_svg(  # noqa: PLR0913  # most are keyword-only
     numbers: Mapping[str, int] | None = None,
     caches: Sequence[layout.CacheGroup] = (),
     title: str = "",
+    setting: Sequence[str] = (),
     widest: int = WIDEST,
 ) -> Markup:
     """Draws a machine as an ``<svg>`` element, for a page or a file.
@@ -91,6 +92,7 @@ def draw_svg(  # noqa: PLR0913  # most are keyword-only
         numbers: the number of each container, from `layout.numbering`, for a series of drawings.
         caches: caches that divide the cores of a group further.
         title: a line above the drawing. With it, the drawing has a margin and states its totals.
+        setting: what describes the node, below the title.
         widest: maximum width in CSS pixels; a single core or label may be wider.
     """
     held = layout.ownership(layout.cpus_of(machine), owners, shared, numbers)
@@ -106,22 +108,37 @@ def draw_svg(  # noqa: PLR0913  # most are keyword-only
     if title:
         head = one_line(title, _LONGEST_TITLE)
         width = max(width, *(_text_width(text, 14 / 11) for text in (head, whole.detail)))
+        about = [whole.detail, *_lines(setting, width)]
+        texts = (_text(line, _MARGIN, 46 + _LABEL * n) for n, line in enumerate(about))
+        top = _TITLE + _LABEL * (len(about) - 1)
         drawn = (
             f'<text x="{_MARGIN}" y="28" font-size="14" font-weight="700">{escape(head)}</text>'
-            f"{_text(whole.detail, _MARGIN, 46)}"
-            f'<g transform="translate({_MARGIN} {_MARGIN + _TITLE})">{drawn}</g>'
+            f"{''.join(texts)}"
+            f'<g transform="translate({_MARGIN} {_MARGIN + top})">{drawn}</g>'
         )
-        width, height = width + 2 * _MARGIN, height + 2 * _MARGIN + _TITLE
+        width, height = width + 2 * _MARGIN, height + 2 * _MARGIN + top
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" '
         f'font-family="system-ui,sans-serif" font-size="11" fill="currentColor">'
-        f"<title>{escape(whole.detail)}</title>"
+        f"<title>{escape(' · '.join(filter(None, (title, *setting, whole.detail))))}</title>"
     )
     return Markup(f"{opening}{drawn}</svg>")  # noqa: S704  # all text is escaped
 
 
 _LONGEST_TITLE = 160
+
+
+def _lines(texts: Sequence[str], width: int) -> list[str]:
+    """Joins texts to lines that are not wider than the drawing, if possible."""
+    lines: list[str] = []
+    for text in texts:
+        line = f"{lines[-1]} · {text}" if lines else text
+        if lines and _text_width(line) <= width:
+            lines[-1] = line
+        else:
+            lines.append(text)
+    return lines
 
 
 def drawing_file(drawing: Markup) -> str:

@@ -48,6 +48,7 @@ def drawn_text(  # noqa: PLR0913  # most are keyword-only
     stock: layout.Stock = layout.NOTHING,
     numbers: Mapping[str, int] | None = None,
     caches: Sequence[layout.CacheGroup] = (),
+    same_nodes: frozenset[int] = frozenset(),
     width: int = 80,
 ) -> Text:
     """Draws a machine as coloured text, without a trailing newline.
@@ -59,10 +60,11 @@ def drawn_text(  # noqa: PLR0913  # most are keyword-only
         stock: as in `draw_svg`.
         numbers: as in `draw_svg`.
         caches: as in `draw_svg`.
+        same_nodes: the NUMA nodes to mention without drawing them again.
         width: maximum width in columns; a core with many threads may be wider.
     """
     held = layout.ownership(layout.cpus_of(machine), owners, shared, numbers)
-    drawing = _Drawing(width, len(str(max(held.holders, default=0))), stock, held)
+    drawing = _Drawing(width, len(str(max(held.holders, default=0))), stock, held, same_nodes)
     lines = list(drawing.lines(layout.arrange(machine, held.elsewhere, stock, caches)))
     for line in lines:
         line.rstrip()
@@ -71,12 +73,16 @@ def drawn_text(  # noqa: PLR0913  # most are keyword-only
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """The parameters of a drawing; `digits` is the width of a CPU number."""
+    """The parameters of a drawing; `digits` is the width of a CPU number.
+
+    The NUMA nodes in `same_nodes` are not drawn.
+    """
 
     width: int
     digits: int
     stock: layout.Stock
     ownership: layout.Ownership
+    same_nodes: frozenset[int]
 
     def lines(self, whole: layout.Group) -> Iterator[Text]:
         yield Text(f"{whole.label} · {whole.detail}", "bold")
@@ -104,6 +110,9 @@ class _Drawing:
             detail = f" · {part.detail}" if part.detail else ""
             name = (part.label, "dim" if part.kind == "cache" else "bold")
             label = Text.assemble(name, (detail, "dim"))
+            if part.node in self.same_nodes:
+                yield Text.assemble(rail, branch, label, (" · as before", "dim"))
+                continue
             if not column:
                 yield Text.assemble(rail, branch, label)
                 branches = part.groups and part.groups[0].kind != "cache"

@@ -456,6 +456,24 @@ class Stock:
 NOTHING = Stock()
 
 
+def same_nodes(
+    machine: MachineInfo, before: tuple[Ownership, Stock], after: tuple[Ownership, Stock]
+) -> frozenset[int]:
+    """Returns the NUMA nodes whose CPUs, memory and devices are held alike in two drawings."""
+    (old, old_stock), (new, new_stock) = before, after
+    return frozenset(
+        node.node_id
+        for node in machine.topology or ()
+        if of_node(old_stock, node.node_id) == of_node(new_stock, node.node_id)
+        and all(
+            (old.holders[cpu].kind, old.holders[cpu].name)
+            == (new.holders[cpu].kind, new.holders[cpu].name)
+            for core in node.cores or ()
+            for cpu in core.thread_ids or ()
+        )
+    )
+
+
 def of_node(stock: Stock, node: int | None) -> Stock:
     """Returns the memory of a node and the devices near this node alone."""
     return Stock(

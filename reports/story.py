@@ -55,6 +55,7 @@ class Failure:
     finding: events.ReportedFinding | None = None
     case_text: str = ""
     violates_own: bool = False
+    violated_ids: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> events.Sentence:
@@ -117,6 +118,7 @@ def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceF
             machine_info=machines.get(event.machine),
             defect=event.defect,
             violates_own=event.violates_own,
+            violated_ids=event.violated_requirements,
             **both,
         )
     return Failure(
@@ -196,10 +198,28 @@ def _extra_lines(failure: Failure) -> tuple[str, ...]:
 
 def _heading(failure: Failure) -> Iterator[str]:
     yield failure.title
-    for requirement in failure.requirements:
+    main, others = split_requirements(failure)
+    for requirement in main:
         yield f"Requirement {requirement.id}: {requirement.statement}"
         if requirement.document:
             yield f"  {source(requirement)}"
+    if others:
+        yield others
+
+
+_MAX_REQUIREMENTS = 3
+
+
+def split_requirements(failure: Failure) -> tuple[tuple[events.ReportedRequirement, ...], str]:
+    """Returns the requirements to state, and a line about the others of the case, if any.
+
+    Those to state are the violated ones or, if they are unknown, the first few.
+    """
+    every = failure.requirements
+    main = tuple(one for one in every if one.id in failure.violated_ids)
+    main = main or every[:_MAX_REQUIREMENTS]
+    others = [one.id for one in every if one not in main]
+    return main, f"The case also tests {', '.join(others)}." if others else ""
 
 
 def _events(failure: Failure) -> Iterator[str]:

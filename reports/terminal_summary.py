@@ -15,7 +15,13 @@ from numaproof.protocol.events import headline, sentence_of
 from numaproof.reports import wording
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
-from numaproof.reports.story import HarnessStep, both_ends, source, story_steps
+from numaproof.reports.story import (
+    HarnessStep,
+    both_ends,
+    source,
+    split_requirements,
+    story_steps,
+)
 from numaproof.reports.untrusted_text import one_line, shorten, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import SYMBOLS, columns, short_lines
@@ -159,10 +165,13 @@ def _failure(failure: Failure, width: int) -> Iterator[RenderableType]:
 def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
     if failure.name:
         yield Text(one_line(failure.title, _TITLE))
-    for requirement in failure.requirements:
+    main, others = split_requirements(failure)
+    for requirement in main:
         said = Text(f"{visible(requirement.id)}  ", "cyan")
         said.append(f"{one_line(requirement.statement, 300)} ", "default")
         yield said.append(visible(source(requirement)), "dim")
+    if others:
+        yield Text(one_line(others, _TITLE), "dim")
     if failure.extra_sentence:
         yield from _problem(failure.extra_sentence)
     for told in story_steps(failure):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 import msgspec
 
+from numaproof.inputs.names import closest
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.capacity import preemption
 from numaproof.reference.config import flags
 from numaproof.reference.implementation import Reference
-from numaproof.reference.pods.manifest import read_pod
-from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import defects, requests, state_files
 from numaproof.simulation.causes import Cause
 from numaproof.simulation.defects import NamedDefect
@@ -29,6 +28,7 @@ from numaproof.simulation.removals import Removals
 from numaproof.simulation.reuse import reused_cpus
 from numaproof.simulation.state_files import for_reference, write_files
 from numaproof.simulation.trials import saved_once, shape
+from numaproof.simulation.unknown_devices import requested_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -371,17 +371,10 @@ def start_reference(question: Question, state_dir: str) -> tuple[Reference, mess
     args = start_args(question, state_dir, state.pods if state else None)
     if state and state_files.DEVICES not in state.files:
         # Nobody knows the devices of these pods. Taken for new ones, they get devices.
-        unknown = {one.uid for one in state.pods if _requests_devices(one.pod)}
+        unknown = {one.uid for one in state.pods if requested_devices(one.pod)}
         running = {uid: names for uid, names in (args.running or {}).items() if uid not in unknown}
         args = msgspec.structs.replace(args, running=running)
     return reference, reference.call("start", args)
-
-
-def _requests_devices(pod: DescribedPod) -> bool:
-    try:
-        return bool(requests.extended_resources(read_pod(pod.manifest)))
-    except PodError:
-        return False
 
 
 def start_args(
@@ -418,7 +411,7 @@ def admit(
     node = node_of(reference)
     pod = node.read_pod(described_pod.manifest)
     if missing := requests.missing_devices(node, pod):
-        return _unschedulable_result(described_pod.name, missing)
+        return _unschedulable_result(described_pod.name, missing, node.device_manager.state.lists)
     before = snapshot(node)
     answer = require_answer(reference, "admit", messages.AdmitArgs(described_pod.manifest))
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
@@ -441,20 +434,26 @@ def admit(
     return PodResult(described_pod.name, refusal=refusal, explanation=explain(before, pod, names))
 
 
-def _unschedulable_result(pod: str, missing: dict[str, int]) -> PodResult:
+def _unschedulable_result(
+    pod: str, missing: Mapping[str, int], known_names: Iterable[str]
+) -> PodResult:
     names = ", ".join(missing)
     text = (
         f"no device plugin on this node provides {names}, so the scheduler never places the pod"
         " here (if it did, the kubelet would ignore the resource)"
     )
     example = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
+    meant = (closest(name, known_names) for name in missing)
     return PodResult(
         pod,
         refusal=messages.AdmissionRefused(UNSCHEDULABLE, f"Insufficient {names}"),
         explanation=Explanation(
             f"the node has no {names}",
             (Scheduling(text),),
-            (f"if the node has such devices, declare them, for example {example}",),
+            (
+                *(f"did you mean {name}, which the node has" for name in meant if name),
+                f"if the node has such devices, declare them, for example {example}",
+            ),
             Cause("device plugin", tuple(missing)),
         ),
     )

@@ -14,6 +14,7 @@ from numaproof.reference.config.fields import DECODED
 from numaproof.simulation import fields, flag_fields
 from numaproof.simulation.admission import admit_pods, begin, node_of, readmissions
 from numaproof.simulation.alignment import are_aligned
+from numaproof.simulation.configuration_check import ConfigurationFinding, why_refused
 from numaproof.simulation.lint import Crash, crashes
 from numaproof.simulation.refusal_groups import RefusalGroup, refusal_groups
 
@@ -47,10 +48,11 @@ class Change(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A configuration to try: its name, and the node with it."""
+    """A configuration to try: its name, the node with it, and the product that may set more."""
 
     name: str
     question: Question
+    adds_defaults: str = ""
 
 
 class ComparedVariant(msgspec.Struct, frozen=True):
@@ -59,6 +61,7 @@ class ComparedVariant(msgspec.Struct, frozen=True):
     Attributes:
         name: the values that it changes, or its file.
         refusal: why the kubelet does not start with it; the other fields are then empty.
+        errors: what is wrong with it then, with how to fix it.
         crashes: the settings with which the kubelet can panic or hang.
         admitted: the number of pods admitted, including those on the node from the start.
         refused: the number of pods refused.
@@ -78,6 +81,7 @@ class ComparedVariant(msgspec.Struct, frozen=True):
 
     name: str
     refusal: messages.StartRefused | None = None
+    errors: tuple[ConfigurationFinding, ...] = ()
     crashes: tuple[Crash, ...] = ()
     admitted: int = 0
     refused: int = 0
@@ -145,17 +149,20 @@ def _value(text: str, type_: str, name: str) -> Any:
 
 
 def variants(
-    question: Question, changes: Sequence[Change], files: Sequence[tuple[str, ConfigurationFile]]
+    question: Question,
+    changes: Sequence[Change],
+    files: Sequence[tuple[str, ConfigurationFile]],
+    adds_defaults: str = "",
 ) -> tuple[Variant, ...]:
     """Returns the node unchanged, with every combination of changes, and with each file.
 
     The pods on the node get their resources anew, because its checkpoints rarely fit another
-    configuration.
+    configuration. `adds_defaults` is the product that may set more on the node; empty if none does.
 
     Raises:
         ChangeError: there are more than `MAX_VARIANTS`.
     """
-    found = [Variant("as configured", question)]
+    found = [Variant("as configured", question, adds_defaults)]
     state = question.state and msgspec.structs.replace(question.state, files={})
     anew = msgspec.structs.replace(question, state=state)
     number = 1
@@ -172,10 +179,11 @@ def variants(
         )
         flags = flag_fields.remaining(question.flags, question.config, config)
         if config != question.config:
-            found.append(Variant(name, msgspec.structs.replace(anew, config=config, flags=flags)))
+            changed = msgspec.structs.replace(anew, config=config, flags=flags)
+            found.append(Variant(name, changed, adds_defaults))
     for name, file in files:
         node = msgspec.structs.replace(anew, config=file.settings, flags=file.flags)
-        found.append(Variant(name, node))
+        found.append(Variant(name, node, file.adds_defaults))
     return tuple(found)
 
 
@@ -228,7 +236,8 @@ def _play(
     """Returns a variant without differences, and whether it admits each pod."""
     reference, start = begin(variant.question, state_dir)
     if isinstance(start, messages.StartRefused):
-        return ComparedVariant(variant.name, start), {}
+        errors = why_refused(variant.question, start, variant.adds_defaults)
+        return ComparedVariant(variant.name, start, errors), {}
     on_node = readmissions(reference, [one.pod for one in variant.question.pods_on_node])
     arriving = admit_pods(reference, pods, variant.question.names)
     results = {one.pod: one for one in (*on_node, *arriving)}

@@ -19,12 +19,13 @@ from numaproof.inputs.names import suggestion
 from numaproof.protocol import messages
 from numaproof.reference.config import flags
 from numaproof.reference.pods import quantity
-from numaproof.simulation import defects, flag_fields, lint
+from numaproof.simulation import defects, flag_fields, lint, state_files
 from numaproof.simulation.admission import CannotAnswerError, Question, node_of, start_reference
+from numaproof.simulation.setting_names import meant_name
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.node import NodeSetup
@@ -50,13 +51,16 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
-    cpus = sorted(
-        cpu
-        for node in machine.topology or ()
-        for core in node.cores or ()
-        for cpu in core.thread_ids or ()
-    )
-    return {**config, "reservedSystemCPUs": str(cpus[0])} if cpus else config
+    """Returns the configuration with the machine's first core reserved, and no other CPUs."""
+    cores = (core for node in machine.topology or () for core in node.cores or ())
+    threads = [sorted(core.thread_ids) for core in cores if core.thread_ids]
+    if not threads:
+        return config
+    reserved = {**config, "reservedSystemCPUs": ",".join(map(str, min(threads)))}
+    for name in ("kubeReserved", "systemReserved"):
+        if isinstance(given := config.get(name), dict):
+            reserved[name] = {key: text for key, text in given.items() if key != "cpu"}
+    return reserved
 
 
 def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
@@ -115,7 +119,8 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     """An error, a warning, or a fault of the reference, about the field at a path.
 
     The `message` of an error is the kubelet's. `fix` says how to fix it, and `section` names the
-    page of the Kubernetes documentation about it.
+    page of the Kubernetes documentation about it. If a product sets what is missing by default,
+    `set_by` names it, and the finding is a warning.
     """
 
     severity: Literal["error", "warning", "fault"]
@@ -123,6 +128,7 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     message: str
     fix: str
     section: str = ""
+    set_by: str = ""
 
 
 MAX_ERRORS = 100
@@ -185,8 +191,22 @@ def judge(question: Question, adds_defaults: str = "") -> ConfigurationVerdict:
         message = f"the reference failed: {answer.message}"
         found.append(ConfigurationFinding("fault", (), message, fix))
     if setup is not None:
-        found += _warnings(question, config, setup, [one.path for one in found])
+        found += _warnings(question, config, setup, tuple(found))
     return ConfigurationVerdict(tuple(found), config)
+
+
+def why_refused(
+    question: Question, start: messages.StartRefused, adds_defaults: str = ""
+) -> tuple[ConfigurationFinding, ...]:
+    """Returns why a kubelet doesn't start, if the configuration is the reason.
+
+    The arguments are those of `judge`, and the kubelet's answer.
+    """
+    if question.state and state_files.refused_file(start):
+        return ()
+    # With other settings, the state files may be refused; that isn't a configuration error.
+    found = judge(msgspec.structs.replace(question, state=None), adds_defaults).findings
+    return tuple(one for one in found if one.severity == "error" or one.set_by)
 
 
 def refused_flags(question: Question) -> Iterator[ConfigurationFinding]:
@@ -224,14 +244,16 @@ def shaped_findings(
 
 
 def _warnings(
-    question: Question, fixed_config: dict[str, Any], setup: NodeSetup, wrong: list[PathTuple]
+    question: Question,
+    fixed_config: dict[str, Any],
+    setup: NodeSetup,
+    findings: Sequence[ConfigurationFinding],
 ) -> Iterator[ConfigurationFinding]:
     """Yields warnings about fields that the fixes left unchanged and that have no error."""
     for warning in lint.warnings(fixed_config, question.kubernetes, setup):
         path = warning[0]
-        related = any(
-            _are_related(path, other) or path[0] in _DEPENDENT.get(other[:1], ()) for other in wrong
-        )
+        related = _depends_on_invalid(path, question.config, fixed_config, findings)
+        related = related or any(_are_related(path, one.path) for one in findings)
         if not related and _is_as_written(question.config, fixed_config, path):
             yield ConfigurationFinding("warning", *warning)
 
@@ -282,14 +304,52 @@ def _fix_refused(
         else:
             path = _by_trial(question, config, refusal)
         where, _ = _deepest(question.config, path)
-        fix = rule.fix
-        if rule.elsewhere and adds_defaults:
-            fix = f"{adds_defaults} may set what is missing; if not, {fix}"
-        findings.append(ConfigurationFinding("error", where, problem, fix, rule.section))
-        after = apply_cure(rule, after, question.machine) if rule.cure else _without(after, path)
+        name = meant_name(config, path, question.kubernetes)
+        if not _depends_on_invalid(where, question.config, config, findings):
+            findings.append(_finding(rule, where, problem, name, adds_defaults))
+        if name and len(path) == 1:
+            after = {**after, str(path[0]): name}
+        elif rule.cure:
+            after = apply_cure(rule, after, question.machine)
+        else:
+            after = _without(after, path)
     if after == config:
         after = _without(config, _by_trial(question, config, refusal))
     return after
+
+
+def _finding(
+    rule: Rule, where: PathTuple, problem: str, name: str, adds_defaults: str
+) -> ConfigurationFinding:
+    """Returns a problem as a finding; `name` is the name to write instead, if one is misspelt."""
+    fix = rule.fix
+    if name:
+        # A key may be superfluous instead.
+        fix = f"did you mean {name}?" + (f" If not, {fix}" if len(where) > 1 else "")
+    if not (rule.elsewhere and adds_defaults):
+        return ConfigurationFinding("error", where, problem, fix, rule.section)
+    fix = f"{adds_defaults} may set what is missing; if not, {fix}"
+    if adds_defaults not in _RESERVING:
+        return ConfigurationFinding("error", where, problem, fix, rule.section)
+    return ConfigurationFinding("warning", where, problem, fix, rule.section, adds_defaults)
+
+
+_RESERVING = ("AKS", "Bottlerocket", "EKS", "GKE", "Gardener", "Karpenter", "OpenShift", "Talos")
+"""The products that reserve CPUs and memory unless they are told otherwise."""
+
+
+def _depends_on_invalid(
+    path: PathTuple,
+    written_config: Any,
+    fixed_config: Any,
+    findings: Sequence[ConfigurationFinding],
+) -> bool:
+    """Whether the effect of a field is unknown because the policy it depends on is invalid."""
+    return any(
+        path[:1] and path[0] in _DEPENDENT.get(one.path[:1], ())
+        for one in findings
+        if not _is_as_written(written_config, fixed_config, one.path)
+    )
 
 
 def _problems(message: str) -> Iterator[str]:

@@ -79,16 +79,18 @@ def of_pod(
     return (*gaps, NETWORKS) if has_networks else gaps
 
 
-def of_memory(spec: Mapping[str, Any], unknown_memory: str) -> tuple[str, ...]:
+def of_memory(spec: Mapping[str, Any], unknown_memory: str, node: str = "") -> tuple[str, ...]:
     """Returns the gap of a pod that requests memory on a machine whose memory is unknown.
 
-    `unknown_memory` names the memory whose amount the machine's description does not show.
+    `unknown_memory` names the memory whose amount the machine's description does not show, and
+    `node` the node if there are several.
     """
     parts = (spec, *(spec.get("initContainers") or ()), *spec["containers"])
     if not unknown_memory or not any("memory" in each for part in parts for each in _amounts(part)):
         return ()
     why = f"because the machine's description doesn't show {unknown_memory}"
-    return (f"memory: whether there is enough, {why}: add --assume memory=SIZE",)
+    where, key = (f" on {node}", f"{node}:memory") if node else ("", "memory")
+    return (f"memory: whether there is enough{where}, {why}: add --assume {key}=SIZE",)
 
 
 def _gaps(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from numaproof.simulation.admission import (
     readmissions,
 )
 from numaproof.simulation.causes import Cause
+from numaproof.simulation.configuration_check import ConfigurationFinding, why_refused
 from numaproof.simulation.evaluation_gaps import EvaluationGap, of_memory, summarize
 from numaproof.simulation.explaining import cause_of
 from numaproof.simulation.lint import Crash, crashes
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
 
 
 class NamedNode(NamedTuple):
-    """A node of a fleet: its name, and how it starts."""
+    """A node of a fleet: its name, how it starts, and the product that may set more."""
 
     name: str
     question: Question
+    adds_defaults: str = ""
 
 
 class FleetNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,21 +55,26 @@ class FleetNode(msgspec.Struct, frozen=True, kw_only=True):
         name: its name.
         kubernetes: its release.
         refusal: why its kubelet does not start, if so.
+        errors: what is wrong with its configuration then, with how to fix it.
         crashes: the settings with which its kubelet can panic or hang.
         pods_on_node: the number of pods on it from the start.
         ended_pods: those of them that a restart of the kubelet would end.
         placed_pods: the number of pods placed on it.
         free_cpus: the CPUs that can still be assigned exclusively.
+        unknown_memory: the memory whose amount its machine's description does not show; pods fit
+            as if there were enough.
     """
 
     name: str
     kubernetes: str
     refusal: messages.StartRefused | None = None
+    errors: tuple[ConfigurationFinding, ...] = ()
     crashes: tuple[Crash, ...] = ()
     pods_on_node: int = 0
     ended_pods: tuple[str, ...] = ()
     placed_pods: int = 0
     free_cpus: int = 0
+    unknown_memory: str = ""
 
 
 class NodeRefusals(msgspec.Struct, frozen=True):
@@ -233,16 +240,20 @@ def simulate_fleet(
         members.setdefault(kinds[pod.name], []).append(pod)
     workloads = tuple(_workload(kind, group, started, placement) for kind, group in members.items())
     by_name = {one.name: one for one in started}
-    unknown_memory = next(filter(None, (one.question.unknown_memory for one in nodes)), "")
+    unknown = {one.name: one.question.unknown_memory for one in nodes}
     return FleetSimulation(
         tuple(_after(one, by_name.get(one.name)) for one in answers),
         workloads,
         tuple(Placement(pod, node) for pod, node in placement.items()),
         not_evaluated=summarize(
-            (pod.name, (*pod.gaps, *of_memory(pod.manifest["spec"], unknown_memory)))
-            for pod in pods
+            (pod.name, (*pod.gaps, *_memory_gap(pod, placement[pod.name], unknown))) for pod in pods
         ),
     )
+
+
+def _memory_gap(pod: DescribedPod, node: str | None, unknown: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the gap of a pod on a node; `unknown` names the unknown memory of each node."""
+    return of_memory(pod.manifest["spec"], unknown[node], node) if node else ()
 
 
 def _start(nodes: Sequence[NamedNode], folder: Path) -> tuple[list[FleetNode], list[_Node]]:
@@ -250,12 +261,12 @@ def _start(nodes: Sequence[NamedNode], folder: Path) -> tuple[list[FleetNode], l
     found: list[FleetNode] = []
     started: list[_Node] = []
     equal: dict[bytes, tuple[FleetNode, _State | None]] = {}
-    for number, (name, question) in enumerate(nodes):
-        key = codec.encode(question)
+    for number, (name, question, adds_defaults) in enumerate(nodes):
+        key = codec.encode((question, adds_defaults))
         if key not in equal:
             state_dir = folder / str(number)
             state_dir.mkdir()
-            equal[key] = _start_one(question, str(state_dir))
+            equal[key] = _start_one(question, adds_defaults, str(state_dir))
         answer, state = equal[key]
         found.append(msgspec.structs.replace(answer, name=name))
         if state is not None:
@@ -263,11 +274,14 @@ def _start(nodes: Sequence[NamedNode], folder: Path) -> tuple[list[FleetNode], l
     return found, started
 
 
-def _start_one(question: Question, state_dir: str) -> tuple[FleetNode, _State | None]:
+def _start_one(
+    question: Question, adds_defaults: str, state_dir: str
+) -> tuple[FleetNode, _State | None]:
     reference, start = begin(question, state_dir)
     kubernetes = question.kubernetes
     if isinstance(start, messages.StartRefused):
-        return FleetNode(name="", kubernetes=kubernetes, refusal=start), None
+        errors = why_refused(question, start, adds_defaults)
+        return FleetNode(name="", kubernetes=kubernetes, refusal=start, errors=errors), None
     on_node = readmissions(reference, [one.pod for one in question.pods_on_node])
     ended = tuple(one.pod for one in on_node if one.refusal)
     node = FleetNode(
@@ -276,6 +290,7 @@ def _start_one(question: Question, state_dir: str) -> tuple[FleetNode, _State | 
         crashes=() if question.follows_docs else tuple(crashes(node_of(reference).setup)),
         pods_on_node=len(on_node),
         ended_pods=ended,
+        unknown_memory=question.unknown_memory,
     )
     return node, _State(node_of(reference))
 

@@ -15,7 +15,7 @@ from numaproof.simulation.requests import CPU
 from numaproof.simulation.trials import trial_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from numaproof.reference.node import StartedNode
 
@@ -28,12 +28,15 @@ class LargestPod(msgspec.Struct, frozen=True):
 
     It has the most CPUs, and as much memory, in bytes, as the search found for that many CPUs; None
     if the machine's memory is unknown. `numa` are the nodes where it would be; the memory can be
-    elsewhere unless the Memory Manager's policy is Static.
+    elsewhere unless the Memory Manager's policy is Static. `allocatable_left` is what is left of
+    the node's allocatable resources, by resource, where the pod would be larger without this limit:
+    thousandths of CPUs, and bytes.
     """
 
     cpus: int
     memory: int | None
     numa: NUMASet
+    allocatable_left: dict[str, int] = {}
 
 
 class _Fit(NamedTuple):
@@ -88,8 +91,33 @@ def _largest(
         fit = next(filter(None, (place(cpus, least) for least in _least_memory(node, cpus))), None)
         if fit is not None:
             best = _with_most_memory(fit, _memory_bounds(node), place)
-            return LargestPod(best.cpus, best.memory * _MIB, best.numa)
+            limits = dict(_limits(node, best, step))
+            return LargestPod(best.cpus, best.memory * _MIB, best.numa, limits)
     return None
+
+
+def _limits(node: StartedNode, pod: _Fit, step: int) -> Iterator[tuple[str, int]]:
+    """Yields the allocatable amounts of which there is less left than the managers have free.
+
+    `step` is the difference between numbers of CPUs that a pod can request.
+    """
+    nodes = pod.numa or NUMASet(node.setup.nodes)
+    free = dict(zip(node.setup.topology.nodes, _free_by_node(node), strict=True))
+    cpus = sum(free[number].bit_count() for number in nodes if number in free)
+    left = _allocatable(node, CPU)
+    if left // 1000 < pod.cpus + step <= cpus:
+        yield CPU, left
+    tables = (
+        node.memory.state.nodes[n].tables.get(_MEMORY) for n in nodes & _nodes_with_memory(node)
+    )
+    left = _allocatable(node, _MEMORY)
+    if left // _MIB == pod.memory < sum(table.free for table in tables if table) // _MIB:
+        yield _MEMORY, left
+
+
+def _nodes_with_memory(node: StartedNode) -> NUMASet:
+    """Returns the nodes whose memory the Memory Manager assigns."""
+    return NUMASet(node.memory.state.nodes)
 
 
 def _least_memory(node: StartedNode, cpus: int) -> Iterable[int]:

@@ -180,17 +180,23 @@ def _devices(state: DeviceState, resource: str, container: PodContainer) -> int:
     return policy.requested_devices(state, container).get(resource, 0)
 
 
-def extended_resources(pod: Pod) -> dict[str, int]:
-    """Returns the pod's requests for extended resources, which usually represent devices.
+def extended_resources_of(container: PodContainer) -> dict[str, int]:
+    """Returns a container's requests for extended resources, which usually represent devices.
 
     (Kubernetes documentation, "Extended resources".)
     """
     names = {
         name
-        for container in pod.containers
         for name in (*container.requests, *container.limits)
         if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
     }
+    found = {name: _count(name, container) for name in sorted(names)}
+    return {name: count for name, count in found.items() if count}
+
+
+def extended_resources(pod: Pod) -> dict[str, int]:
+    """Returns the pod's requests for extended resources, like `extended_resources_of`."""
+    names = {name for one in pod.containers for name in extended_resources_of(one)}
     found = {name: containers.peak(pod.containers, partial(_count, name)) for name in sorted(names)}
     return {name: count for name, count in found.items() if count}
 

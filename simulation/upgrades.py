@@ -30,6 +30,7 @@ from numaproof.simulation.state_files import (
     read_files,
     write_files,
 )
+from numaproof.simulation.unknown_devices import have_devices, unknown_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -198,11 +199,15 @@ class Upgrade(msgspec.Struct, frozen=True):
         errors_today: the errors that the old kubelet finds in the configuration.
         errors: the errors that only the new kubelet finds. All other fields assume a configuration
             without the parts that either kubelet refuses.
+        product_settings: what the configuration lacks but its product sets by default. All other
+            fields assume that it does.
         gates, options: changes that affect the node.
         unknown: uids of pods that hold resources according to the given files but are not among
             the pods.
         absent: files that are not among the given ones although their manager records pods in
             them. What pods hold according to them is assumed, the oldest pod first.
+        unknown_devices: the number of pods that request devices which are not described, by
+            resource.
         never_here: pods that the old kubelet refuses.
         staying: the outcome if the pods stay on the node.
         after_drain: the outcome if the node is drained first.
@@ -216,10 +221,12 @@ class Upgrade(msgspec.Struct, frozen=True):
     today: messages.StartRefused | None
     errors_today: tuple[ConfigurationFinding, ...]
     errors: tuple[ConfigurationFinding, ...]
+    product_settings: tuple[ConfigurationFinding, ...]
     gates: tuple[GateChange, ...]
     options: tuple[OptionChange, ...]
     unknown: tuple[str, ...]
     absent: tuple[str, ...]
+    unknown_devices: dict[str, int]
     never_here: tuple[str, ...]
     staying: Outcome
     after_drain: Outcome
@@ -233,7 +240,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
         lost = drained.having("changes") or drained.having("refused")
         wrong = self.today or self.errors or staying.refused_files or lost
-        return not calm or bool(wrong or self.unknown or self.absent)
+        unsure = self.product_settings or self.unknown or self.absent or self.unknown_devices
+        return not calm or bool(wrong or unsure)
 
 
 def answers(result: Upgrade) -> dict[tuple[str, str], object]:
@@ -260,7 +268,8 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
     """A node before an upgrade.
 
     `files` are its kubelet's checkpoints; None if admitting the pods should write them. `flags` are
-    in the form ``--name=value``; `config` also has the fields that they set.
+    in the form ``--name=value``; `config` also has the fields that they set. `adds_defaults` is the
+    product that may add settings to the configuration; empty if none does.
     """
 
     machine: MachineInfo
@@ -270,6 +279,7 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
     devices: tuple[messages.DeviceResource, ...] = ()
     files: Files | None = None
     flags: tuple[str, ...] = ()
+    adds_defaults: str = ""
 
 
 def upgrade(
@@ -314,7 +324,8 @@ def _play(
     before, after, config = question.before, question.after, question.config
     old, new = (
         configuration_check.judge(
-            Question(question.machine, config, release, exceptions=without, flags=question.flags)
+            Question(question.machine, config, release, exceptions=without, flags=question.flags),
+            question.adds_defaults,
         )
         for release in (before, after)
     )
@@ -325,7 +336,10 @@ def _play(
     unknown = [uid for uid in holders(question.files or {}) if uid not in known]
     stay = pods if given is not None else ()
     refused_flag = next((one for one in old.findings if one.path[0:1] in flag_names), None)
+    lacking = tuple(dict.fromkeys(one for one in (*old.findings, *new.findings) if one.set_by))
     today = node.start(before, config, given or {}, stay)
+    if today and lacking and not _errors(old):
+        today = node.start(before, old.fixed_config, given or {}, stay)
     if refused_flag:
         today = messages.StartRefused("config", refused_flag.message)
     running = today is None
@@ -352,12 +366,14 @@ def _play(
         today=today,
         errors_today=_errors(old),
         errors=tuple(one for one in _errors(new) if (one.path, one.message) not in before_too),
+        product_settings=lacking,
         gates=gates_of_interest(before, after, config),
         options=options_of_interest(before, after, config),
         unknown=tuple(unknown),
         absent=()
         if question.files is None
-        else absent_files(question.files, config, has_devices=bool(question.devices)),
+        else absent_files(question.files, config, has_devices=have_devices(pods, question.devices)),
+        unknown_devices=unknown_devices(pods, question.devices),
         never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
         staying=_outcome(node, node.restart(new.fixed_config, left, here), held, staying=here),
         after_drain=_outcome(

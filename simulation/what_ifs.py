@@ -29,6 +29,7 @@ from numaproof.simulation.admission import (
 )
 from numaproof.simulation.comparison import ComparedVariant  # noqa: TC001 - msgspec reads it
 from numaproof.simulation.configuration_check import ConfigurationFinding  # noqa: TC001 - likewise
+from numaproof.simulation.contradictions import explain_readmission
 from numaproof.simulation.evaluation_gaps import RESIZE, of_memory, summarize
 from numaproof.simulation.explaining import snapshot
 from numaproof.simulation.holdings import NodeHoldings, holdings
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
     from numaproof.reference.implementation import Reference
     from numaproof.reference.node import StartedNode
     from numaproof.reference.pods.pod import Pod
+    from numaproof.simulation.explaining import Explanation
     from numaproof.simulation.pods import DescribedPod
+    from numaproof.simulation.state_files import Files
 
 ActionKind = Literal["remove", "restart", "then"]
 """Removing a pod, restarting the kubelet, or admitting more pods."""
@@ -243,7 +246,7 @@ class _Player:
         actions: Sequence[Action],
     ) -> NodeSimulation:
         state = self._question.state
-        on_node = self._readmissions()
+        on_node = self._readmissions(state.files if state else {})
         disagreements = tuple(differences(state, self._node)) if state else ()
         before = snapshot(self._node)
         results = self._admit(pods)
@@ -274,7 +277,7 @@ class _Player:
             refusal = self._restart()
             if refusal:
                 return Step(action.kind, refusal=refusal)
-            step = Step(action.kind, pods=self._readmissions())
+            step = Step(action.kind, pods=self._readmissions({}))
         elif action.kind == "remove":
             step = Step(action.kind, removed_pods=self._remove(action.subject))
         else:
@@ -291,9 +294,20 @@ class _Player:
         left = remaining(node, knows_memory=not self._question.unknown_memory)
         return view(node, names), holdings(node, names), pool, left
 
-    def _readmissions(self) -> tuple[PodResult, ...]:
-        """Returns what the start decided about the pods that were on the node."""
-        return readmissions(self._reference, [one.pod for one in self._present.values()])
+    def _readmissions(self, files: Files) -> tuple[PodResult, ...]:
+        """Returns what a start from `files` decided about the pods that were on the node."""
+        present = [one.pod for one in self._present.values()]
+        results = readmissions(self._reference, present)
+        return tuple(
+            msgspec.structs.replace(result, explanation=self._why_ended(pod, files))
+            if result.refusal
+            else result
+            for pod, result in zip(present, results, strict=True)
+        )
+
+    def _why_ended(self, pod: DescribedPod, files: Files) -> Explanation:
+        read = self._node.read_pod(pod.manifest)
+        return explain_readmission(self._node, read, files, self._names)
 
     def _restart(self) -> messages.StartRefused | None:
         self._present = {uid: self._present[uid] for uid in self._node.pods}

@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-MAX_NEXT_STEPS = 7
-"""The maximum number of problems listed, because later ones often follow from the first."""
-
-
 def next_steps(
     command: str,
     exchanges: Sequence[Exchange],
@@ -45,10 +41,7 @@ def next_steps(
     """What to do next, most urgent first; `agreed_level` is one at which all answers agree."""
     wrong = _wrong(exchanges)
     if wrong:
-        listed: list[Sentence] = [*wrong[:MAX_NEXT_STEPS]]
-        if len(wrong) > MAX_NEXT_STEPS:
-            listed.append(f"{len(wrong) - MAX_NEXT_STEPS} more are in the transcript above")
-        return (*listed, f"run it again: numaproof doctor {_shell_quote(command)}")
+        return (*wrong, f"run it again: numaproof doctor {_shell_quote(command)}")
     return (*_ready(command, hello), *_claimable(hello, agreed_level))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.fakesys.fields import parse_kilobytes
 from numaproof.formats.machines.description import DescriptionError
+from numaproof.inputs.names import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,7 +66,7 @@ def parse(text: str) -> tuple[str, int]:
     """
     key, _, value = text.partition("=")
     if key not in KEYS:
-        raise ValueError(f"{key!r} is not one of {', '.join(KEYS)}")
+        raise ValueError(f"unknown key {key!r}; {suggestion(key, KEYS)}")
     try:
         return key, KEYS[key](value)
     except ValueError as error:

@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 _ALIGNING = ("restricted", "single-numa-node")
 
 
-def require_enough(text: MachineText, config: Mapping[str, Any], *, state: bool = False) -> None:
+def of_node(text: str, node: str) -> str:
+    """Returns a text in which ``--assume`` is about one of several nodes."""
+    return text.replace("--assume ", f"--assume {node}:") if node else text
+
+
+def require_enough(
+    text: MachineText, config: Mapping[str, Any], *, state: bool = False, node: str = ""
+) -> None:
     """Checks that a text says what a configuration depends on.
 
     Args:
         text: the machine.
         config: the configuration.
         state: whether the state of the CPU Manager is read, which names CPUs.
+        node: the node's name if there are several.
 
     Raises:
         DocumentError: it doesn't; the message says how to supply it.
@@ -42,7 +50,7 @@ def require_enough(text: MachineText, config: Mapping[str, Any], *, state: bool 
                 0,
                 "",
                 f"{setting} depends on {gap.what}, which {text.format} doesn't show",
-                f"add {gap.remedy}, or use a tree" if gap.remedy else "use a tree",
+                f"add {of_node(gap.remedy, node)}, or use a tree" if gap.remedy else "use a tree",
             )
 
 

@@ -23,7 +23,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 _MEMORY = "memory.available"
-_SIGNALS = frozenset(
+SIGNALS = frozenset(
     {
         _MEMORY,
         "allocatableMemory.available",
@@ -69,7 +69,7 @@ def check(thresholds: Mapping[str, str]) -> None:
     Requirements: MEM-CONFIG-011.
     """
     for signal, text in sorted(thresholds.items()):
-        if signal not in _SIGNALS:
+        if signal not in SIGNALS:
             raise ThresholdError(f"unsupported eviction signal {signal}")
         if text.endswith("%"):
             _check_share(signal, text)

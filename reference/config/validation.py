@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numaproof.reference.config.fields import MemoryReservations
 
-_TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 _SCOPES = ("container", "pod")
 
 
@@ -31,8 +31,8 @@ def topology_problems(policy: str, scope: str) -> Iterator[str]:
 
     Requirements: TOPO-ERROR-002, TOPO-ERROR-003, TOPO-SCOPE-009.
     """
-    if policy not in _TOPOLOGY_POLICIES:
-        known = " ".join(f'"{name}"' for name in _TOPOLOGY_POLICIES)
+    if policy not in TOPOLOGY_POLICIES:
+        known = " ".join(f'"{name}"' for name in TOPOLOGY_POLICIES)
         yield (
             f'topologyManagerPolicy (--topology-manager-policy) "{policy}" must be one of: '
             f"[{known}]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builders.node_states import listed_pod, listing
+from builders.node_states import listed_pod, listing, sealed
 from numaproof.conformance.cases import checkpoints
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def test_an_assumption_can_be_about_one_node_of_a_fleet(run: Command, archive: s
     ended = run(*words)
     assert ended.code == 0
     for node, count in ("a", 2), ("b", 4):
-        assumed = f"assuming {count} sockets (--assume NODE:sockets=N)"
+        assumed = f"assuming {count} sockets (--assume {node}:sockets=N)"
         assert f"{node}: a Node doesn't show the sockets; {assumed}" in ended.err
     ended = run(*words, "--assume", "c:sockets=1")
     assert ended.code == 2
@@ -263,3 +263,138 @@ def test_pods_without_a_device_checkpoint_get_devices_anew(run: Command) -> None
         ended = run(*words, *state, "new.json")
         assert ended.code == 1
         assert "2 held by containers, 1 free" in ended.out
+
+
+def test_unknown_devices_of_pods_on_the_node_are_named(run: Command) -> None:
+    nic = "vendor.example/nic"
+    Path("on-node.json").write_text(
+        listing([listed_pod("old", {"cpu": 2, "memory": "1Gi", nic: 1})])
+    )
+    said = f"devices unknown, so not evaluated: {nic} of 1 pod; add --devices {nic}=COUNT@NODES"
+    ended = run("simulate", *NODE, *STATE, "--pods-on-node", "on-node.json", "new.json")
+    assert ended.out.startswith("~ 1 pod on the node, devices unknown; 1 pod admitted")
+    assert f"~ state\n  {said}" in ended.out
+    words = (*UPGRADE, "--config", "kubelet.yaml", "--pods", "on-node.json")
+    for state in (), STATE:
+        ended = run(*words, *state)
+        assert ended.code == 1
+        assert ended.out.startswith("~ The kubelet of 1.36 starts")
+        assert f"without {nic}" in ended.out.splitlines()[0]
+        assert f"  ~ {said}\n" in ended.out
+    assert run(*words, "--devices", f"{nic}=1@0").code == 0
+
+
+def test_upgrade_takes_devices_from_the_state(run: Command) -> None:
+    nic = "vendor.example/nic"
+    Path("on-node.json").write_text(
+        listing([listed_pod("old", {"cpu": 2, "memory": "1Gi", nic: 1})])
+    )
+    held = {"PodUID": "uid-old", "ContainerName": "main", "ResourceName": nic}
+    data = {
+        "PodDeviceEntries": [{**held, "DeviceIDs": {"0": ["eth1"]}, "AllocResp": ""}],
+        "RegisteredDevices": {nic: ["eth0", "eth1"]},
+    }
+    Path("state/device-plugins").mkdir()
+    Path("state/device-plugins/kubelet_internal_checkpoint").write_bytes(sealed(data))
+    ended = run(*UPGRADE, "--config", "kubelet.yaml", *STATE, "--pods", "on-node.json")
+    assert f"✓ Pod/default/old/main: keeps CPUs 4-5, {nic} eth1" in ended.out
+
+
+def test_pods_with_other_uids_than_the_state_are_assumed(run: Command) -> None:
+    pod = listed_pod("old", {"cpu": 2, "memory": "1Gi"})
+    pod["metadata"]["uid"] = "another"
+    Path("on-node.json").write_text(listing([pod]))
+    ended = run("simulate", *NODE, *STATE, "--pods-on-node", "on-node.json", "new.json")
+    assert ended.out.startswith("~ 1 pod on the node, placement assumed; 1 pod admitted")
+    assert "no uid in these files is that of a pod on the node: is the listing of" in ended.out
+
+
+def test_a_reservation_that_the_product_may_add_is_no_error(run: Command) -> None:
+    Path("node.yaml").write_text(
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+        "spec: {kubelet: {config: {cpuManagerPolicy: static}}}\n"
+    )
+    ended = run("config", "check", "node.yaml", "--machine", "laptop-4c8t")
+    assert ended.code == 0
+    assert "warning: cpuManagerPolicy: [cpumanager] unable to determine reserved" in ended.out
+    assert "(EKS may set what is missing; if not, reserve CPU:" in ended.out
+    ended = run(*UPGRADE, "--config", "node.yaml", "--pods", "on-node.json")
+    assert ended.code == 1
+    assert ended.out.startswith("~ The kubelet of 1.36 starts, and 1 pod keeps its resources")
+    assert "Before the upgrade" not in ended.out
+    assert "~ node.yaml:3: cpuManagerPolicy: [cpumanager] unable" in ended.out
+    assert "EKS may set what is missing" in ended.out
+    assert "To do" not in ended.out
+    ended = run("simulate", *NODE[:2], "--config", "node.yaml", "new.json")
+    assert ended.code == 1
+    assert "Fix: cpuManagerPolicy: EKS may set what is missing" in ended.out
+
+
+LSCPU = """\
+CPU NODE SOCKET CORE L1d:L1i:L2:L3 ONLINE
+  0    0      0    0 0:0:0:0          yes
+  1    0      0    1 1:1:1:0          yes
+  2    0      0    2 2:2:2:0          yes
+"""
+
+
+def test_an_assumption_about_one_of_several_nodes_can_be_typed_as_shown(run: Command) -> None:
+    Path("a.txt").write_text(LSCPU)
+    Path("big.json").write_text(json.dumps(listed_pod("big", {"cpu": 4, "memory": "1Gi"})))
+    words = ("simulate", "--node", "a=a.txt", "--node", "b=laptop-4c8t", "new.json", "big.json")
+    ended = run(*words, *NODE[2:])
+    option = "--assume a:memory=SIZE"
+    assert f"{option} (1 pod: Pod/default/new)\n" in ended.out
+    assert f"({option}, the machine's total)" in ended.err
+    assert "fits, memory unknown" in ended.out
+    assert "Not evaluated" not in run(*words, *NODE[2:], "--assume", "a:memory=8Gi").out
+    with Path("kubelet.yaml").open("a") as file:
+        file.write("memoryManagerPolicy: Static\n")
+    assert f"(add {option}" in run(*words, *NODE[2:]).err
+
+
+def test_each_of_several_nodes_that_do_not_start_gets_its_fix(run: Command) -> None:
+    Path("a.txt").write_text(LSCPU)
+    Path("kubelet.yaml").write_text(KUBELET.replace('"0"', '"0,7"'))
+    ended = run("simulate", "--node", "a=a.txt", "--node", "b=laptop-4c8t", *NODE[2:], "new.json")
+    assert ended.code == 1
+    assert "✗ a: the kubelet does not start\n  config: reserved-cpus: 0,7 is not" in ended.out
+    assert "\n  Fix: reservedSystemCPUs: list only CPUs that are online\n" in ended.out
+
+
+def test_upgrade_takes_a_number_of_replicas(run: Command) -> None:
+    pod = json.loads(Path("new.json").read_text())["spec"]
+    del pod["nodeName"]
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 90, "template": {"spec": pod}},
+    }
+    Path("web.json").write_text(json.dumps(workload))
+    words = (*UPGRADE, "--config", "kubelet.yaml", "--pods", "web.json", "--replicas", "2")
+    assert "and 2 pods keep their resources" in run(*words).out
+
+
+def test_a_product_that_reserves_nothing_leaves_the_error(run: Command) -> None:
+    Path("node.yaml").write_text(
+        "apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n"
+        "nodeRegistration:\n  kubeletExtraArgs: [{name: cpu-manager-policy, value: static}]\n"
+    )
+    ended = run("config", "check", "node.yaml", "--machine", "laptop-4c8t")
+    assert ended.code == 1
+    assert ": error: cpuManagerPolicy:" in ended.out
+    assert "(kubeadm may set what is missing; if not, reserve CPU:" in ended.out
+
+
+def test_a_pod_that_a_restart_ends_has_a_reason(run: Command) -> None:
+    Path("kubelet.yaml").write_text(
+        KUBELET.replace('"0"', '"0-1"') + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n"
+    )
+    Path("new.json").write_text(json.dumps(listed_pod("full", {"cpu": 6, "memory": "1Gi"})))
+    ended = run("simulate", *NODE, "--kubernetes", "1.35", "new.json", "--restart")
+    after = ended.out.partition("After a restart")[2]
+    assert "SMTAlignmentError: " in after
+    assert "the restarting kubelet refuses the pod, although the node has room for it once" in after
+    assert "Hint: drain the node before its kubelet restarts." in after
+    assert "--explain" not in after

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
+    from conftest import Command
+
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(profile, [str(one) for one in arguments])
@@ -57,3 +59,9 @@ def test_level_2_caches_must_be_described(tmp_path: Path) -> None:
     assert "doesn't show level 2 caches; use a tree" in shown.stderr
     without = run("show", "vm-arm64-no-caches", "--l2")
     assert "vm-arm64-no-caches has no files about level 2 caches" in without.stderr
+
+
+def test_cores_are_counted_once_and_cadvisors_number_is_named_as_such(command: Command) -> None:
+    ended = command("profile", "show", "xeon-gold-6230-2s")
+    assert "80 CPUs, 40 cores (20 as counted by cAdvisor), 2 sockets; " in ended.out
+    assert "24 cores, 1 socket; " in command("profile", "show", "epyc-7402p-nps2").out

@@ -107,3 +107,25 @@ def test_containers_keep_their_letters_after_a_what_if(make_machine: MakeMachine
     assert "0·│ 1A│ 2B│ 3-" in text
     assert "0·│ 1-│ 2B│ 3-" in text
     assert "Without web" in answers.svg(whole)
+
+
+def test_what_ifs_draw_only_what_changes(make_machine: MakeMachine) -> None:
+    machine = make_machine(2, 1, 2, 1)
+    owner = Owner("db/main", "0")
+    first = AnswerReport("first", True, (), (), (), machine, (owner,), "1-3")
+    less = replace(first, title="less", owners=(), shared="0-3")
+    same = replace(less, title="same")
+    whole = replace(first, what_ifs=(less, same))
+    text = "\n".join(map(as_plain, answers.parts(whole, 100)))
+    assert text.count("Machine · ") == 2
+    assert text.count("· as before") == 1
+    assert answers.html(whole).count('<figure class="picture"') == 2
+
+
+def test_titles_name_the_release_and_the_policies(make_machine: MakeMachine) -> None:
+    setting = (("machine", "m"), ("Kubernetes", "1.37"), ("CPU Manager", "static"))
+    report = AnswerReport("1 pod admitted", True, setting, (), (), make_machine(1, 1, 2, 1))
+    said = "Kubernetes 1.37 · CPU Manager static"
+    assert f"<title>1 pod admitted · machine m · {said} · " in answers.html(report)
+    assert f"<title>m · 1 pod admitted · {said} · " in answers.svg(report)
+    assert f">{said}</text>" in answers.svg(report)

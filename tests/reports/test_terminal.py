@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.protocol.events import Progress, RunEnded
+from numaproof.protocol.events import Progress, ReportedRequirement, RunEnded
 from numaproof.reports.console import is_live
+from numaproof.reports.story import Failure, split_requirements
 from numaproof.reports.terminal import MAX_FAILURE_LINES, Terminal
 
 if TYPE_CHECKING:
@@ -194,3 +196,16 @@ def test_the_default_is_standard_output(
         for event in stream(run()):
             terminal.show(event)
     assert capsys.readouterr().out.endswith("in 2.0 s\n")
+
+
+def test_the_violated_requirement_alone_is_stated() -> None:
+    rows = tuple(ReportedRequirement(f"R-{n}", "area", f"rule {n}", "", "") for n in range(5))
+    empty: dict[str, Any] = dict.fromkeys(("steps", "pictures"), ())
+    text = dict.fromkeys(("name", "title", "machine", "area", "message", "stderr"), "")
+    failed = Failure(outcome="fail", requirements=rows, machine_info=None, **empty, **text)
+    main, others = split_requirements(replace(failed, violated_ids=("R-3",)))
+    assert [one.id for one in main] == ["R-3"]
+    assert others == "The case also tests R-0, R-1, R-2, R-4."
+    main, others = split_requirements(failed)
+    assert [one.id for one in main] == ["R-0", "R-1", "R-2"]
+    assert others == "The case also tests R-3, R-4."

@@ -70,9 +70,14 @@ def test_the_best_is_marked_and_the_pods_that_differ_are_named(tmp_path: Path) -
 def test_the_refused_pods_of_the_configuration_are_named(tmp_path: Path) -> None:
     first, _ = difference_sections(compared(tmp_path, "topologyManagerPolicy=best-effort"))
     cause = "no preferred set of NUMA nodes has enough CPUs free"
+    lack = "node 0: 2 CPUs free, 5 needed; node 1: 3 CPUs free, 5 needed"
     assert (first.title, first.lines) == (
         "as configured",
-        ("refuses 1 pod", f"  1 pod: {cause}, such as Pod/default/c"),
+        (
+            "refuses 1 pod",
+            f"  1 pod: {cause}",
+            f"    such as Pod/default/c: container main: no node can provide 5 CPUs: {lack}",
+        ),
     )
 
 

@@ -132,3 +132,14 @@ def test_a_node_without_room_for_a_pod_has_no_largest_pod(tmp_path: Path) -> Non
     found: Remaining = remaining(node_of(reference))
     assert found.largest is None
     assert found.largest_on_one_node is None
+
+
+def test_the_allocatable_amounts_that_limit_the_largest_pod_are_named(tmp_path: Path) -> None:
+    shared = listed_pod("web", {"cpu": "2500m", "memory": "1Gi"}, shared=True)
+    found = remaining(node_of(node_with(tmp_path / "with", STATIC, shared)))
+    assert found.largest is not None
+    assert found.largest.allocatable_left["cpu"] == 28_500
+    assert found.largest.cpus == 28
+    found = remaining(node_of(node_with(tmp_path / "without", STATIC)))
+    assert found.largest is not None
+    assert found.largest.allocatable_left == {}
