@@ -155,7 +155,7 @@ def claims_lines(summary: Summary, *, brief: bool = False) -> tuple[str, ...]:
     unclaimed = [*review.missing_claims.items()]
     if brief and len(unclaimed) > _FEW_CLAIMS:
         skipped = plural(sum(review.missing_claims.values()), what)
-        lines.append(f"{skipped} skipped: {len(unclaimed)} features not claimed; see the report.")
+        lines.append(f"{skipped} skipped: {plural(len(unclaimed), 'claim')} missing; see the report.")
     else:
         lines += [
             f"{claim} not claimed: {plural(count, what)} skipped."
@@ -171,7 +171,8 @@ def claims_lines(summary: Summary, *, brief: bool = False) -> tuple[str, ...]:
     lines += [f"Could be claimed: {one}." for one in levels]
     if allowed := [one for one in review.possible if one not in levels]:
         long = brief and len(allowed) > _FEW_CLAIMS
-        listed = f"{len(allowed)} features; see the report" if long else ", ".join(allowed)
+        count = plural(len(allowed), "feature")
+        listed = f"{count}; see the report" if long else ", ".join(allowed)
         lines.append(f"Possible with its operations, but not claimed: {listed}.")
     if review.assumes_features:
         lines.append(

@@ -236,7 +236,7 @@ def test_assumptions_that_have_no_effect_are_refused(pairs: list[str], message: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("color=red", "'color' is not one of memory, nodes"),
+        ("color=red", "unknown key 'color'; use one of memory, nodes"),
         ("nodes=0", "nodes: expected a number from 1"),
         ("memory=big", "memory: expected a size"),
         ("siblings=far", "siblings: expected apart or adjacent"),
