@@ -276,12 +276,15 @@ func (s *server) state(raw json.RawMessage) any {
 }
 
 // sortedBlocks sorts blocks by type, then by the text of their NUMA nodes. The kubelet's order is
-// random.
+// random. The protocol has no blocks on nodes with negative ids.
 func sortedBlocks(blocks []state.Block) []memoryBlock {
 	list := []memoryBlock{}
 	for _, b := range blocks {
 		numa := append([]int{}, b.NUMAAffinity...)
 		sort.Ints(numa)
+		if len(numa) > 0 && numa[0] < 0 {
+			panic(unsupported{What: "memory on NUMA nodes with negative ids"})
+		}
 		list = append(list, memoryBlock{NUMA: numa, Type: string(b.Type), Size: b.Size})
 	}
 	key := func(b memoryBlock) string { return fmt.Sprint(b.Type, b.NUMA) }

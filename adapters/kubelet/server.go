@@ -90,11 +90,14 @@ func (s *server) respond(line []byte) ([]byte, error) {
 	return encode(req.ID, answer)
 }
 
-// guarded turns a panic into a fault, so that the process survives.
+// guarded turns a panic into an answer, so that the process survives: a fault, unless the panic says
+// what is unsupported.
 func (s *server) guarded(f func() any) (answer any) {
 	defer func() {
 		switch cause := recover().(type) {
 		case nil:
+		case unsupported:
+			answer = cause
 		case badRequest:
 			answer = fault{Message: cause.Error()}
 		case loopPanic:
