@@ -155,7 +155,8 @@ def claims_lines(summary: Summary, *, brief: bool = False) -> tuple[str, ...]:
     unclaimed = [*review.missing_claims.items()]
     if brief and len(unclaimed) > _FEW_CLAIMS:
         skipped = plural(sum(review.missing_claims.values()), what)
-        lines.append(f"{skipped} skipped: {plural(len(unclaimed), 'claim')} missing; see the report.")
+        claims = plural(len(unclaimed), "claim")
+        lines.append(f"{skipped} skipped: {claims} missing; see the report.")
     else:
         lines += [
             f"{claim} not claimed: {plural(count, what)} skipped."
