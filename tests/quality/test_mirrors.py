@@ -1,0 +1,121 @@
+"""Correct implementations that choose other resources than the reference aren't blamed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from builders.checkout import ROOT
+from builders.fuzz_runs import found_in, fuzz_events, harness_run
+from builders.machines import regular
+from builders.targets import case_of, target_of
+from numaproof import fakesys
+from numaproof.conformance.cases import loading
+from numaproof.conformance.check import check
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.machines import ProfileMachine
+from numaproof.conformance.execution.run import Run
+from numaproof.protocol import codec, events
+from quality.mirrors import MIRRORS, Mirror
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from numaproof.conformance.execution.run import Target
+    from numaproof.protocol.messages import Level
+
+DEPENDENT = (
+    "dev-health-held-and-admitted-again",
+    "dev-init-reused-device-keeps-its-node",
+    "mem-group-for-small-pods-if-allowed",
+    "mem-group-of-the-fewest-nodes",
+    "mem-group-wider-than-needed",
+    "mem-remove-rejected-by-others",
+    "mem-restart-gone-group-leaves-single-nodes",
+    "mem-restart-gone-pods-give-back",
+    "mem-static-admitted-again-takes-no-more",
+    "node-end-init-container-frees-memory",
+    "restart-with-other-reserved-cpus-of-the-pool",
+    "topo-example-guaranteed-fraction-when-cpus-are-used-up",
+)
+"""Cases whose outcomes depend on the resources that the reference chooses."""
+
+FEW = ("laptop-4c8t", "xeon-gold-6230-2s-snc2", "sparse-nodes", "epyc-7402p-nps2")
+
+
+def mirror_target(name: str, level: Level) -> Target:
+    """A mirror, judged like any program."""
+    mirror = InProcess(partial(Mirror, name, level))
+    return target_of(mirror, kubernetes="1.37", level=level, oracle=True)
+
+
+def blamed(target: Target, ids: Iterable[str], machines: Iterable[str], trees: Path) -> list[str]:
+    """The runs that aren't successful, with the reasons."""
+    cases = [case for case in loading.bundled_cases() if case.id in ids]
+    catalogue = [ProfileMachine(fakesys.load_profile(one), trees) for one in machines]
+    runs = runner.select(cases, catalogue, target)
+    assert runs
+    return [
+        f"{one.case} on {one.machine}: {one.message}"
+        for one in check(runs, harness_run(target))
+        if isinstance(one, events.CaseFinished) and one.outcome not in events.GOOD
+    ]
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_a_mirror_is_not_blamed_for_its_choices(name: str, tmp_path: Path) -> None:
+    assert blamed(mirror_target(name, "admission"), DEPENDENT, FEW, tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["invariants", "admission"])
+@pytest.mark.parametrize("name", MIRRORS)
+def test_a_mirror_passes_every_case(name: str, level: Level, tmp_path: Path) -> None:
+    every = {case.id for case in loading.bundled_cases()}
+    machines = fakesys.bundled_profiles()
+    assert blamed(mirror_target(name, level), every, machines, tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["nodes", "everything"])
+def test_fuzzing_does_not_blame_a_mirror(name: str, seed: int, tmp_path: Path) -> None:
+    stream = list(fuzz_events(mirror_target(name, "admission"), tmp_path, 2000, seed))
+    assert found_in(stream) == []
+
+
+REFUSED_RESTART = """
+config: {cpuManagerPolicy: static, memoryManagerPolicy: None, kubeReserved: {cpu: 1}}
+steps:
+- start: {}
+  expect: anything
+- admit: {pod: a, containers: {app: {limits: {cpu: 1, memory: 64Mi}}}}
+  expect: anything
+- start:
+    config:
+      memoryManagerPolicy: Static
+      kubeReserved: {cpu: 1, memory: 28Mi}
+      reservedMemory: [{numaNode: 0, limits: {memory: 1Mi}}]
+  expect: anything
+"""
+
+
+def test_a_refused_restart_keeps_the_earlier_reservation(tmp_path: Path) -> None:
+    """Otherwise, the reference would find its own reserved CPUs in use."""
+    case, target = case_of(REFUSED_RESTART), mirror_target("both", "admission")
+    run = Run(target, case, regular(nodes=2), None, tmp_path)
+    assert run.play().outcome == "pass"
+
+
+def test_a_mirror_is_a_program_as_well() -> None:
+    command = [sys.executable, "-m", "quality.mirrors", "both", "--level", "invariants"]
+    hello = b'{"id": 1, "op": "hello", "args": {"protocol": [1, 1], "harness": "test"}}\n'
+    ended = subprocess.run(command, input=hello, capture_output=True, check=True, cwd=ROOT)
+    answer = codec.decode(ended.stdout, dict)
+    assert (answer["ok"]["name"], answer["ok"]["level"]) == ("mirror both", "invariants")
