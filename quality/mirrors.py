@@ -201,7 +201,7 @@ class Choices:
     Attributes:
         numbering: the numbers that it reverses.
         rules: the rules of the reference that it overrides.
-        unclaimed: features that it doesn't claim.
+        unclaimed: features that it doesn't claim. Without huge pages, it ignores the machine's.
     """
 
     numbering: Numbering = Numbering()
@@ -264,6 +264,8 @@ class Mirror:
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Returns the answer in the numbers of the request."""
+        if "huge-pages" in self._choices.unclaimed and isinstance(args, messages.StartArgs):
+            args = msgspec.structs.replace(args, machine=_without_huge_pages(args.machine))
         numbering = self._choices.numbering
         with _filling_from(lowest=not numbering.nodes):
             answer: messages.Answer = numbering.of(
@@ -286,6 +288,13 @@ class Mirror:
             operations=tuple(one for one in hello.operations if one not in _OUTSIDE),
             features=tuple(one for one in hello.features or () if one not in without),
         )
+
+
+def _without_huge_pages(machine: MachineInfo | None) -> MachineInfo | None:
+    if machine is None:
+        return None
+    nodes = [msgspec.structs.replace(one, hugepages=()) for one in machine.topology or ()]
+    return msgspec.structs.replace(machine, hugepages=(), topology=tuple(nodes))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

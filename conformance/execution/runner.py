@@ -146,15 +146,13 @@ def play_case(
     return PlayedCase(run, finished)
 
 
-def reproduce(selected_case: SelectedCase, harness_run: HarnessRun) -> str:
-    """The command that repeats this run."""
-    if isinstance(selected_case.machine, GivenMachine):
-        return harness_run.replay(selected_case.case.id)
-    return harness_run.replay(
-        selected_case.case.id,
-        "--machine",
-        selected_case.machine.requested_name or selected_case.machine.name,
-    )
+def reproduce(selected_case: SelectedCase, harness_run: HarnessRun, *options: str) -> str:
+    """The command that repeats this run, with further options."""
+    machine = selected_case.machine
+    if isinstance(machine, GivenMachine):
+        return harness_run.replay(selected_case.case.id, *options)
+    name = machine.requested_name or machine.name
+    return harness_run.replay(selected_case.case.id, "--machine", name, *options)
 
 
 def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:

@@ -7,10 +7,9 @@ refuses a restart doesn't say which CPUs it would have reserved.
 
 from __future__ import annotations
 
-from itertools import combinations, islice, product
+from itertools import chain, combinations, islice, product
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.cases.manifests import containers
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.choices import Choices
@@ -29,13 +28,17 @@ _MAX_NODES = 8
 def of_pod(pod: messages.Pod, machine: MachineInfo | None) -> Iterator[Choices]:
     """Yields choices of one or two nodes for each container, up to `MAX_TRIED`.
 
-    `machine` is None if it was discovered; its nodes are then assumed to be the first ones.
+    The same choice for all containers comes first. `machine` is None if it was discovered; its
+    nodes are then assumed to be the first ones.
     """
     ids = [node.node_id for node in (machine.topology or ())] if machine else [*range(_MAX_NODES)]
     nodes = [one for one in ids[:_MAX_NODES] if one >= 0]
     sets = [NUMASet(some) for size in (1, 2) for some in combinations(nodes, size)]
-    names = containers(pod)
-    for chosen in islice(product(sets, repeat=len(names)), MAX_TRIED):
+    spec = pod["spec"]
+    both = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    names = [one["name"] for one in both if one.get("resources")]
+    alike = ((some,) * len(names) for some in sets)
+    for chosen in islice(chain(alike, product(sets, repeat=len(names))), MAX_TRIED):
         placed = {name: _on(some) for name, some in zip(names, chosen, strict=True)}
         yield Choices(pods={pod["metadata"]["uid"]: placed})
 

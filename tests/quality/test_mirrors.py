@@ -20,7 +20,7 @@ from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
-from numaproof.protocol import codec, events
+from numaproof.protocol import codec, events, messages
 from quality.mirrors import MIRRORS, Mirror
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ DEPENDENT = (
 )
 """Cases whose outcomes depend on the resources that the reference chooses."""
 
-FEW = ("laptop-4c8t", "xeon-gold-6230-2s-snc2", "sparse-nodes", "epyc-7402p-nps2")
+FEW = ("laptop-4c8t", "xeon-gold-6230-2s-snc2", "sparse-nodes", "epyc-7402p-nps2", "hugepages-2s")
 
 
 def mirror_target(name: str, level: Level) -> Target:
@@ -57,7 +57,7 @@ def mirror_target(name: str, level: Level) -> Target:
 
 def blamed(target: Target, ids: Iterable[str], machines: Iterable[str], trees: Path) -> list[str]:
     """The runs that aren't successful, with the reasons."""
-    cases = [case for case in loading.bundled_cases() if case.id in ids]
+    cases = [one for one in loading.bundled_cases() if one.id in ids]
     catalogue = [ProfileMachine(fakesys.load_profile(one), trees) for one in machines]
     runs = runner.select(cases, catalogue, target)
     assert runs
@@ -111,6 +111,31 @@ def test_a_refused_restart_keeps_the_earlier_reservation(tmp_path: Path) -> None
     case, target = case_of(REFUSED_RESTART), mirror_target("both", "admission")
     run = Run(target, case, regular(nodes=2), None, tmp_path)
     assert run.play().outcome == "pass"
+
+
+REFUSED_FOR_ITS_CHOICE = """
+devices: {vendor.example/nic: [[0], [0], [1]]}
+config: {topologyManagerPolicy: restricted}
+steps:
+- admit:
+    pod: a
+    init:
+      load: {limits: {cpu: 1, memory: 64Mi, vendor.example/nic: 1}}
+      wait: {limits: {cpu: 1, memory: 64Mi}}
+    containers:
+      one: {limits: {cpu: 1, memory: 64Mi}}
+      two: {limits: {cpu: 1, memory: 64Mi, vendor.example/nic: 2}}
+  expect: anything
+"""
+
+
+def test_a_choice_that_leads_to_a_refusal_is_found(tmp_path: Path) -> None:
+    """The init container gets the device on node 1, which its app container can't reuse."""
+    case, target = case_of(REFUSED_FOR_ITS_CHOICE), mirror_target("nodes", "admission")
+    run = Run(target, case, regular(nodes=2), None, tmp_path)
+    assert run.play().outcome == "pass"
+    refused = [one for one in run.player.session.calls if one.operation == "admit"]
+    assert isinstance(refused[0].answer, messages.AdmissionRefused)
 
 
 def test_a_mirror_is_a_program_as_well() -> None:
