@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from builders.checkout import ROOT
-from builders.fuzz_runs import found_in, fuzz_events, harness_run
+from builders.fuzz_runs import found_in, fuzz_events
 from builders.machines import regular
-from builders.targets import case_of, target_of
+from builders.targets import case_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.check import check
-from numaproof.conformance.execution import runner
-from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
-from numaproof.protocol import codec, events, messages
-from quality.mirrors import MIRRORS, Mirror
+from numaproof.conformance.requirements import load_registry
+from numaproof.protocol import codec, messages
+from quality.mirror_runs import blamed, target
+from quality.mirrors import MIRRORS
+from quality.suite import Suite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
-    from numaproof.conformance.execution.run import Target
-    from numaproof.protocol.messages import Level
 
 DEPENDENT = (
     "dev-health-held-and-admitted-again",
@@ -49,44 +45,20 @@ DEPENDENT = (
 FEW = ("laptop-4c8t", "xeon-gold-6230-2s-snc2", "sparse-nodes", "epyc-7402p-nps2", "hugepages-2s")
 
 
-def mirror_target(name: str, level: Level) -> Target:
-    """A mirror, judged like any program."""
-    mirror = InProcess(partial(Mirror, name, level))
-    return target_of(mirror, kubernetes="1.37", level=level, oracle=True)
-
-
-def blamed(target: Target, ids: Iterable[str], machines: Iterable[str], trees: Path) -> list[str]:
-    """The runs that aren't successful, with the reasons."""
-    cases = [one for one in loading.bundled_cases() if one.id in ids]
-    catalogue = [ProfileMachine(fakesys.load_profile(one), trees) for one in machines]
-    runs = runner.select(cases, catalogue, target)
-    assert runs
-    return [
-        f"{one.case} on {one.machine}: {one.message}"
-        for one in check(runs, harness_run(target))
-        if isinstance(one, events.CaseFinished) and one.outcome not in events.GOOD
-    ]
-
-
 @pytest.mark.parametrize("name", MIRRORS)
 def test_a_mirror_is_not_blamed_for_its_choices(name: str, tmp_path: Path) -> None:
-    assert blamed(mirror_target(name, "admission"), DEPENDENT, FEW, tmp_path) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("level", ["invariants", "admission"])
-@pytest.mark.parametrize("name", MIRRORS)
-def test_a_mirror_passes_every_case(name: str, level: Level, tmp_path: Path) -> None:
-    every = {case.id for case in loading.bundled_cases()}
-    machines = fakesys.bundled_profiles()
-    assert blamed(mirror_target(name, level), every, machines, tmp_path) == []
+    cases = [one for one in loading.bundled_cases() if one.id in DEPENDENT]
+    machines = [ProfileMachine(fakesys.load_profile(one), tmp_path) for one in FEW]
+    runs, failures = blamed(name, "admission", Suite(cases, machines, load_registry()))
+    assert runs
+    assert failures == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["nodes", "everything"])
 def test_fuzzing_does_not_blame_a_mirror(name: str, seed: int, tmp_path: Path) -> None:
-    stream = list(fuzz_events(mirror_target(name, "admission"), tmp_path, 2000, seed))
+    stream = list(fuzz_events(target(name, "admission"), tmp_path, 2000, seed))
     assert found_in(stream) == []
 
 
@@ -108,8 +80,8 @@ steps:
 
 def test_a_refused_restart_keeps_the_earlier_reservation(tmp_path: Path) -> None:
     """Otherwise, the reference would find its own reserved CPUs in use."""
-    case, target = case_of(REFUSED_RESTART), mirror_target("both", "admission")
-    run = Run(target, case, regular(nodes=2), None, tmp_path)
+    case, mirror = case_of(REFUSED_RESTART), target("both", "admission")
+    run = Run(mirror, case, regular(nodes=2), None, tmp_path)
     assert run.play().outcome == "pass"
 
 
@@ -131,8 +103,8 @@ steps:
 
 def test_a_choice_that_leads_to_a_refusal_is_found(tmp_path: Path) -> None:
     """The init container gets the device on node 1, which its app container can't reuse."""
-    case, target = case_of(REFUSED_FOR_ITS_CHOICE), mirror_target("nodes", "admission")
-    run = Run(target, case, regular(nodes=2), None, tmp_path)
+    case, mirror = case_of(REFUSED_FOR_ITS_CHOICE), target("nodes", "admission")
+    run = Run(mirror, case, regular(nodes=2), None, tmp_path)
     assert run.play().outcome == "pass"
     refused = [one for one in run.player.session.calls if one.operation == "admit"]
     assert isinstance(refused[0].answer, messages.AdmissionRefused)
