@@ -158,8 +158,8 @@ def reproduce(selected_case: SelectedCase, harness_run: HarnessRun, *options: st
 def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
     """Replaces the expressions in a case with their values on a machine.
 
-    ``allocatable`` and ``reserved`` depend on the answer to the last start, so the case is played
-    on the reference, as a kubelet of the newest release that the case covers.
+    ``allocatable``, ``reserved`` and ``shared`` depend on earlier answers, so the case is played on
+    the reference, as a kubelet of the newest release that the case covers.
 
     Args:
         case: the case, which must apply to the machine.
