@@ -18,6 +18,8 @@ def reference(*, baseline: str) -> None:
     Example:
       numaproof check --implementation "numaproof reference"
     """
+    from numaproof.reference.implementation import Reference
     from numaproof.reference.server import serve
 
-    serve(sys.stdin.buffer, sys.stdout.buffer, follows_docs=baseline == "documented")
+    own = Reference(follows_docs=baseline == "documented")
+    serve(sys.stdin.buffer, sys.stdout.buffer, own)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.conformance.cases import writing
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recordings
@@ -18,8 +19,8 @@ from numaproof.conformance.differential.recordings import REQUIREMENT, Recording
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.parallel import ProcessWorker, spread
 from numaproof.conformance.execution.run import Scenario
-from numaproof.conformance.execution.runner import PlayedCase, SelectedCase, play_case
-from numaproof.conformance.fuzzing.determinism import DeterminismCheck
+from numaproof.conformance.execution.runner import PlayedCase, SelectedCase, play_case, reproduce
+from numaproof.conformance.fuzzing.determinism import OFTEN, DeterminismCheck
 from numaproof.conformance.known_failures.entries import KnownFailures
 from numaproof.workdir.removal import remove_tree
 from numaproof.workdir.scratch import needing_room, scratch_folder
@@ -162,6 +163,8 @@ class _Player:
             signature=found.signature,
             finding=found.reported_finding,
             defect=None,
+            reproduce=reproduce(selected_case, self._runs.harness_run, *OFTEN),
+            case_text=writing.text(selected_case.case),
         )
 
 

@@ -6,6 +6,7 @@ lives         play generated scenarios against bugs in the whole process, judged
 requirements  play the cases that cite a requirement against each of its mutants
 derived       play the cases that cite a rule's requirements against each derived mutant
 quick-set     select the case runs of `numaproof check --quick` and write them to --out
+mirrors       play every case against correct implementations with other choices
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from fnmatch import filter as fnmatch_filter
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -21,12 +23,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.messages import LEVELS
 from numaproof.reports.terminal import Bar
 from numaproof.workdir.output_files import write_file
-from quality import quick_set, searchers, survivors
+from numaproof.workdir.scratch import scratch_folder
+from quality import mirror_runs, quick_set, searchers, survivors
 from quality.catalogue import BUGS, WHOLE_RUN
+from quality.mirrors import MIRRORS
 from quality.rule_mutants import mutants
 from quality.search import search_all
+from quality.suite import bundled_suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=[*_WAYS, "quick-set"])
+    parser.add_argument("what", choices=[*_WAYS, "quick-set", "mirrors"])
     parser.add_argument(
         "--select", default="*", help="only faults whose name matches this glob (default: all)"
     )
@@ -61,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.what == "quick-set":
         return _write_quick_set(options.out, options.workers)
+    if options.what == "mirrors":
+        return _play_mirrors(options.select)
     names, begin = _WAYS[options.what](options)
     chosen = [name for name in names if fnmatchcase(name, options.select)]
     if not chosen:
@@ -99,6 +107,20 @@ def _write_quick_set(file: Path | None, jobs: int) -> int:
         f"{plural(len(runs), 'case run')}; not caught: {', '.join(missed) or 'none'}\n"
     )
     return bool(missed)
+
+
+def _play_mirrors(select: str) -> int:
+    failed = False
+    with scratch_folder() as trees:
+        suite = bundled_suite(trees)
+        for name in fnmatch_filter(MIRRORS, select):
+            for level in LEVELS[:2]:
+                runs, failures = mirror_runs.blamed(name, level, suite)
+                failed |= bool(failures)
+                sys.stdout.write(f"{name} at {level}: {plural(runs, 'run')}, ")
+                sys.stdout.write(f"{len(failures)} blamed\n")
+                sys.stdout.write("".join(f"  {one}\n" for one in failures))
+    return failed
 
 
 _WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path], Searcher]]]] = {

@@ -18,7 +18,6 @@ from numaproof.workdir.removal import remove_tree
 from numaproof.workdir.scratch import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case, TamperStep
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.trees import MachineTree
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.choices import Choices
     from numaproof.workdir.state_directory import StateDirectory
     from quality.seeding import Bug
 
@@ -53,9 +53,9 @@ class Recorder:
         self.moves.append(Exchange(operation, args, answer))
         return answer
 
-    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Forwards the preferred devices."""
-        self._implementation.prefer_devices(devices)
+    def prefer(self, choices: Choices) -> None:
+        """Forwards the choices."""
+        self._implementation.prefer(choices)
 
     def close(self) -> None:
         """Closes the implementation."""

@@ -17,6 +17,7 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference import operations, startup
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.reference.choices import NO_CHOICES
 from numaproof.reference.deviations import releases
 from numaproof.reference.errors import (
     AdmissionError,
@@ -29,11 +30,9 @@ from numaproof.reference.pods.pod import PodError
 from numaproof.workdir import trees
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.choices import Choices
     from numaproof.reference.deviations.releases import Release
-    from numaproof.reference.devices.policy import PreferredDevices
     from numaproof.reference.node import StartedNode
 
 _SCOPES = ("container", "pod")
@@ -54,6 +53,7 @@ class Reference:
     ) -> None:
         self._follows_docs = follows_docs
         self._exceptions = exceptions
+        self._choices = NO_CHOICES
         self._node: StartedNode | None = None
         self._machines: WeakKeyDictionary[trees.Root, MachineInfo] = WeakKeyDictionary()
 
@@ -62,14 +62,15 @@ class Reference:
         """The started node, or None before the first start and after a refused start."""
         return self._node
 
-    def prefer_devices(self, devices: Mapping[str, PreferredDevices]) -> None:
-        """Sets the devices to prefer among equally good ones, by container and resource.
+    def prefer(self, choices: Choices) -> None:
+        """Sets the choices to make in the following calls wherever they are equally good.
 
-        A kubelet may pick any of them; this makes the reference follow another implementation's
-        choice. This lasts until the next start or the next call of this method.
+        A kubelet may pick any of several devices, and other implementations may also pick other
+        CPUs and NUMA nodes. This makes the reference follow them.
         """
+        self._choices = choices
         if self._node is not None:
-            self._node.device_manager.first_choice = devices
+            self._node.choices = choices
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Answers one request; errors become answers.
@@ -146,7 +147,7 @@ class Reference:
         """
         self._node = None
         release = self._release(args.kubernetes)
-        self._node = startup.start(args, release, self._machine)
+        self._node = startup.start(args, release, self._machine, self._choices)
         return self._node.start_answer()
 
     def merge(self, args: messages.MergeArgs) -> messages.Merged:

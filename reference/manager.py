@@ -138,6 +138,9 @@ class Policy(Protocol[State]):
     def with_reservation_of(self, other: Self, /) -> Self:
         """Returns this policy with another policy's reservation."""
 
+    def preferring(self, first_choice: Mapping[str, int], /) -> Self:
+        """Returns this policy with resources, by container, that come before equally good ones."""
+
 
 PolicyT = TypeVar("PolicyT", bound=Policy[Any])
 
@@ -154,6 +157,11 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
         super().__init__(state, file)
         self.policy = policy
         self.counts: Counter[str] = Counter()
+
+    def prefer(self, first_choice: Mapping[str, int]) -> None:
+        """Sets the resources, by container, to prefer among equally good ones."""
+        if self.policy is not None:
+            self.policy = self.policy.preferring(first_choice)
 
     @property
     def requests_metric(self) -> str:

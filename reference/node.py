@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.capacity.preemption import MESSAGE, REASON, is_critical
+from numaproof.reference.choices import NO_CHOICES
 from numaproof.reference.errors import AdmissionError, UnsupportedError
 from numaproof.reference.metrics import ALIGNED, NOT_ALIGNED, keep_known
 from numaproof.reference.operations import to_messages
@@ -88,7 +89,8 @@ class StartedNode:
     the CPUs last sent to the container runtime, `ended_containers` are the ended containers of pods
     on the node, and `affinity` has the Topology Manager's results; all are keyed by pod uid and
     container name.
-    `admitted` are the uids of the pods admitted since the start.
+    `admitted` are the uids of the pods admitted since the start. `choices` are preferred to
+    equally good ones.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class StartedNode:
         self.counts: Counter[str] = Counter()
         self.awaited_pods = {*self.pods}
         self.admitted: set[str] = set()
+        self.choices = NO_CHOICES
         self._outcomes: dict[str, AdmissionError | tuple[messages.PreemptedPod, ...]] = {}
 
     @property
@@ -257,6 +260,10 @@ class StartedNode:
 
     def _align(self, providers: Sequence[Provider], pod: Pod) -> None:
         aligned_count = 0
+        choices = self.choices.of_pod(pod.uid)
+        self.device_manager.first_choice = choices.devices
+        self.cpus.prefer(choices.cpus)
+        self.memory.prefer(choices.memory)
 
         def keep(container: PodContainer, affinity: TopologyHint) -> None:
             nonlocal aligned_count
@@ -264,7 +271,9 @@ class StartedNode:
             self.affinity[pod.uid, container.name] = affinity
 
         try:
-            scope.admit(self.setup.topology_policy, self.setup.scope, providers, pod, keep)
+            policy = self.setup.topology_policy
+            policy = policy and policy.preferring(choices.affinity)
+            scope.admit(policy, self.setup.scope, providers, pod, keep)
         except AdmissionError as error:
             self._count_admission(aligned_count, error)
             raise

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from numaproof.protocol import codec, messages
-from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -14,13 +13,19 @@ if TYPE_CHECKING:
 _ID = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18})')
 
 
-def serve(stdin: BinaryIO, stdout: BinaryIO, *, follows_docs: bool = False) -> None:
+class Answering(Protocol):
+    """An object that answers requests, such as `Reference`."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """Returns the answer to a request."""
+
+
+def serve(stdin: BinaryIO, stdout: BinaryIO, answering: Answering) -> None:
     """Answers every line of `stdin` on `stdout`, in order, until `stdin` ends.
 
     A line that is not a request is answered with a fault, whose id is the first id that appears in
     the line, or 0. Empty lines are ignored.
     """
-    reference = Reference(follows_docs=follows_docs)
     while line := stdin.readline(codec.LONGEST_LINE + 1):
         if not line.strip():
             continue
@@ -28,12 +33,12 @@ def serve(stdin: BinaryIO, stdout: BinaryIO, *, follows_docs: bool = False) -> N
             _skip_line(stdin, line)
             response = _seeming_id(line), _too_long()
         else:
-            response = _respond(reference, line)
+            response = _respond(answering, line)
         stdout.write(codec.encode_answer(*response))
         stdout.flush()
 
 
-def _respond(reference: Reference, line: bytes) -> tuple[int, messages.Answer]:
+def _respond(answering: Answering, line: bytes) -> tuple[int, messages.Answer]:
     try:
         request = codec.decode(line, codec.Request)
     except codec.ProtocolError as error:
@@ -42,7 +47,7 @@ def _respond(reference: Reference, line: bytes) -> tuple[int, messages.Answer]:
         args = codec.decode_args(request)
     except codec.ProtocolError as error:
         return request.id, messages.Fault(f"{request.op}: {error}")
-    return request.id, reference.call(request.op, args)
+    return request.id, answering.call(request.op, args)
 
 
 def _seeming_id(line: bytes) -> int:

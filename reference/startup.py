@@ -18,6 +18,7 @@ from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.checkpoints import devices as device_checkpoint
 from numaproof.reference.checkpoints import memory as memory_checkpoint
 from numaproof.reference.checkpoints.files import CheckpointError, CheckpointFile
+from numaproof.reference.choices import NO_CHOICES
 from numaproof.reference.config import configuration, eviction, flags
 from numaproof.reference.config import reservation as cpu_reservation
 from numaproof.reference.config.gates import GateError
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Stage
+    from numaproof.reference.choices import Choices
     from numaproof.reference.config.configuration import Config
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.deviations.releases import Release
@@ -58,9 +60,14 @@ if TYPE_CHECKING:
 
 
 def start(
-    args: messages.StartArgs, release: Release, discover: Callable[[str, Release], MachineInfo]
+    args: messages.StartArgs,
+    release: Release,
+    discover: Callable[[str, Release], MachineInfo],
+    choices: Choices = NO_CHOICES,
 ) -> StartedNode:
     """Starts a node; `discover` reads the machine from a tree.
+
+    `choices` are preferred to equally good ones.
 
     Raises:
         StartError: the start is refused.
@@ -81,11 +88,14 @@ def start(
     _check_cpu_options(config)
     topology_policy = make_topology_policy(config, machine, release)
     topology = _topology(machine, config, release)
+    cpu = make_cpu_policy(config, topology, reserved, release)
+    if cpu is not None and not config.named_cpus:
+        cpu = cpu.reserving(choices.reserved_cpus)
     setup = NodeSetup(
         nodes=tuple(node.node_id for node in machine.topology or ()),
         topology=topology,
         cpu_policy=config.cpu_policy,
-        cpu=make_cpu_policy(config, topology, reserved, release),
+        cpu=cpu,
         memory_policy=config.memory_policy,
         memory=make_memory_policy(config, machine, release) if has_memory_manager(config) else None,
         topology_policy=topology_policy,
@@ -111,6 +121,7 @@ def start(
     devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
+    node.choices = choices
     if args.running is not None:
         node.resume(args.running)
     else:

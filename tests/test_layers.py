@@ -60,7 +60,7 @@ REFERENCE = (
     ("cpu", "memory", "devices"),
     ("checkpoints", "cadvisor", "resize"),
     ("deviations",),
-    ("operations",),
+    ("operations", "choices"),
     ("node",),
     ("startup",),
     ("implementation",),

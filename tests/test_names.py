@@ -31,7 +31,7 @@ REPLACED = {
     "check_again": "revalidate",
     "departing": "with_deviations",
     "exclusive_cpus_at_once": "peak_exclusive_cpus",
-    "favour": "prefer_devices",
+    "favour": "prefer",
     "found_file": "checkpoint_pair",
     "how_many": "countable",
     "odd_start": "unusual_start",

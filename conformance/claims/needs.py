@@ -20,6 +20,7 @@ from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.deviations.releases import release
 from numaproof.reference.errors import UnsupportedError
+from numaproof.reference.pods import quantity
 from numaproof.reference.topology import options as topology_options
 
 if TYPE_CHECKING:
@@ -134,9 +135,10 @@ def _of_start(
     yield from _of_options("CPU Manager option", of_cpu, known.cpu_options)
     yield from _of_options("Topology Manager option", of_topology, known.topology_options)
     yield from _of_gates(config, known.gates)
-    if _reserves_huge_pages(config):
+    serves_memory = config.get("memoryManagerPolicy") == "Static" or args.check_node
+    if _reserves_huge_pages(config) or (serves_memory and _has_huge_pages(machine)):
         yield "feature huge-pages"
-    if _is_invalid(config, machine, kubernetes):
+    if _is_invalid(config, machine, kubernetes) or _reserves_parts_of_bytes(config):
         yield _VALIDATION
     if earlier is not None:
         yield "feature restart"
@@ -224,10 +226,38 @@ def _of_gates(config: KubeletConfiguration, known_gates: Mapping[str, Gate]) -> 
 
 
 def _reserves_huge_pages(config: KubeletConfiguration) -> bool:
+    return any(map(_huge_pages, _reserved_memory(config)))
+
+
+def _reserved_memory(config: KubeletConfiguration) -> Iterator[Mapping[str, Any]]:
+    """The amounts by type in each well-formed entry of ``reservedMemory``."""
     reserved = config.get("reservedMemory")
     entries = reserved if isinstance(reserved, list | tuple) else ()
     limits = (one.get("limits") for one in entries if isinstance(one, dict))
-    return any(_huge_pages(one) for one in limits if isinstance(one, dict))
+    return (one for one in limits if isinstance(one, dict))
+
+
+def _has_huge_pages(machine: MachineInfo) -> bool:
+    """Whether huge pages take memory of the machine."""
+    pools = [*(machine.hugepages or ())]
+    for node in machine.topology or ():
+        pools += node.hugepages or ()
+    return any(pool.num_pages for pool in pools)
+
+
+def _reserves_parts_of_bytes(config: KubeletConfiguration) -> bool:
+    amounts = [value for limits in _reserved_memory(config) for value in limits.values()]
+    for name in ("kubeReserved", "systemReserved"):
+        reserved = config.get(name)
+        amounts += [reserved.get("memory")] if isinstance(reserved, dict) else []
+    return any(map(_is_fraction, amounts))
+
+
+def _is_fraction(amount: object) -> bool:
+    try:
+        return quantity.parse(amount or 0).denominator > 1
+    except quantity.QuantityError:
+        return False
 
 
 def _of_pod(pod: Pod) -> Iterator[str]:

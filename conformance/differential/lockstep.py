@@ -30,12 +30,13 @@ from numaproof.workdir.removal import remove_tree
 from numaproof.workdir.scratch import make_folder, require_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case, Step
     from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.trees import MachineTree
+    from numaproof.reference.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,10 @@ class _LeftSide:
         except ImplementationFailure as failure:
             raise _LeftSideFailure(failure) from failure
 
-    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Sets the devices that the reference prefers; has no effect on other implementations."""
+    def prefer(self, choices: Choices) -> None:
+        """Sets the choices that the reference makes; has no effect on other implementations."""
         if isinstance(self._implementation, InProcess):
-            self._implementation.prefer_devices(devices)
+            self._implementation.prefer(choices)
 
 
 class _Differs(Exception):  # noqa: N818 - ends a scenario at its first difference

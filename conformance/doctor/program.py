@@ -267,11 +267,12 @@ class Program:
             self._processes, "clean-up", "nothing may be left outside the state directory"
         )
         left = self._leftovers
-        for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
+        if temporary := left.temporary():
+            moment.note("left-files", names=_list_names(temporary))
+        # Other programs may write to these folders at the same time.
+        for names, where in ((left.here(), "working"), (left.at_home(), "home")):
             if names:
-                moment.note("left-files", where=where, names=_list_names(names))
-        if at_home := left.at_home():
-            moment.note("left-files-at-home", names=_list_names(at_home))
+                moment.note("new-files", where=where, names=_list_names(names))
         if moment.findings:
             moment.response = "files left"
             self.moments.append(moment)

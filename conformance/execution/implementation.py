@@ -16,9 +16,10 @@ from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numaproof.protocol.events import Outcome
+    from numaproof.reference.choices import Choices
     from numaproof.workdir.state_directory import StateError
 
 
@@ -155,13 +156,10 @@ class InProcess:
         """Whether the object is the reference."""
         return isinstance(self._callee, Reference)
 
-    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Sets the devices that the reference prefers, by container and resource.
-
-        Has no effect on other objects.
-        """
+    def prefer(self, choices: Choices) -> None:
+        """Sets the choices that the reference makes; has no effect on other objects."""
         if isinstance(self._callee, Reference):
-            self._callee.prefer_devices(devices)
+            self._callee.prefer(choices)
 
     def close(self) -> None:
         """Replaces the object with a new one."""

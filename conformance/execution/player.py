@@ -198,6 +198,7 @@ class Player:
         if self.session.start_answer is not None:
             cpus = self.session.start_answer.cpus
             names |= {"allocatable": cpus.allocatable, "reserved": cpus.all - cpus.allocatable}
+            names["shared"] = self.checker.now.state.shared if self.checker.now else cpus.all
         for name, value in self.case.let.items():
             names[name] = expressions.evaluate(value, names) if isinstance(value, str) else value
         return names

@@ -439,8 +439,11 @@ def _create_folder(path: Path) -> Path:
 
 
 def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
-    """Creates an oracle that shows which level could be claimed, if only the lowest is claimed."""
-    if target.oracle is None or target.level != messages.LEVELS[0]:
+    """Creates an oracle that shows which level could be claimed.
+
+    None from level ``placement`` on, where the ordinary oracle makes no choices of its target's.
+    """
+    if target.oracle is None or applies("placement", target.level):
         return None
     seen = target.capabilities.discovers
     return Oracle(

@@ -167,22 +167,20 @@ def play_case(
     return PlayedCase(run, finished)
 
 
-def reproduce(selected_case: SelectedCase, harness_run: HarnessRun) -> str:
-    """The command that repeats this run."""
-    if isinstance(selected_case.machine, GivenMachine):
-        return harness_run.replay(selected_case.case.id)
-    return harness_run.replay(
-        selected_case.case.id,
-        "--machine",
-        selected_case.machine.requested_name or selected_case.machine.name,
-    )
+def reproduce(selected_case: SelectedCase, harness_run: HarnessRun, *options: str) -> str:
+    """The command that repeats this run, with further options."""
+    machine = selected_case.machine
+    if isinstance(machine, GivenMachine):
+        return harness_run.replay(selected_case.case.id, *options)
+    name = machine.requested_name or machine.name
+    return harness_run.replay(selected_case.case.id, "--machine", name, *options)
 
 
 def fill_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
     """Replaces the expressions in a case with their values on a machine.
 
-    ``allocatable`` and ``reserved`` depend on the answer to the last start, so the case is played
-    on the reference, as a kubelet of the newest release that the case covers.
+    ``allocatable``, ``reserved`` and ``shared`` depend on earlier answers, so the case is played on
+    the reference, as a kubelet of the newest release that the case covers.
 
     Args:
         case: the case, which must apply to the machine.

@@ -32,6 +32,9 @@ OUTCOME: events.Outcome = "nondeterministic"
 REPEATS = 3
 """Number of replays of a scenario."""
 
+OFTEN = ("--repeat", "10")
+"""The options of `replay` that reproduce different answers, because a single run may pass."""
+
 _TRIES = 60
 """Maximum number of scenarios to try while shrinking; each starts the implementation twice."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from numaproof.conformance.cases import writing
 from numaproof.conformance.execution.truncation import reported_finding
-from numaproof.conformance.fuzzing import shrinking
+from numaproof.conformance.fuzzing import determinism, shrinking
 from numaproof.conformance.fuzzing.exploration import TRIES, ExampleRun, Explorer, ScenarioRun
 from numaproof.protocol import events
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Scenario
     from numaproof.conformance.fuzzing.determinism import Nondeterminism
-
-
-_REPEATS = 10
-"""How often to replay a nondeterministic finding."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class FuzzFinding:
         """Writes the case file and returns the event about it."""
         file = findings / writing.name_of(self.case)
         text = writing.write(self.case, file)
-        repeated = () if self.replays else ("--repeat", str(_REPEATS))
+        repeated = () if self.replays else determinism.OFTEN
         reproduce = harness_run.replay_file(str(file), *repeated)
         at = harness_run.elapsed_seconds()
         return msgspec.structs.replace(

@@ -10,6 +10,11 @@ Some changes between releases are undocumented, so implementations of the latest
 know about them. There are therefore also baselines that omit one or all of these changes. They
 count as documented behaviour.
 
+Below level ``placement``, every reference also makes the implementation's choices of CPUs, NUMA
+nodes and devices. A refusal doesn't show the choices that led to it, so the comparison looks for
+choices that do (`numaproof.conformance.judging.alternatives`). If a baseline meets an expectation
+of a case with its own choices only, the expectation doesn't apply to the implementation's.
+
 Every baseline has its own reference, which replays the calls only when it is needed. Until the
 implementation deviates from the documentation, each answer costs a single call to a reference.
 """
@@ -17,11 +22,15 @@ implementation deviates from the documentation, each answer costs a single call 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.judging import alternatives
 from numaproof.conformance.judging.oracle import Meets, Oracle, SteerableReference, disagreement
 from numaproof.protocol import messages
 from numaproof.protocol.events import BaselineDivergence
+from numaproof.reference.choices import NO_CHOICES
 from numaproof.reference.deviations.defects import CHANGES, DEFECTS, SHOWN_WITHOUT_NODE
 from numaproof.workdir.scratch import make_folder
 
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.judging.finding import Finding
+    from numaproof.reference.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -63,12 +73,16 @@ KUBELET = Baseline(follows_documents=False)
 
 @dataclass(frozen=True)
 class _Exchange:
-    """A call, its answer, and the manual checkpoint edits made before the call."""
+    """A call, its answer, and the manual checkpoint edits made before the call.
+
+    `choices` are the ones that led to a refusal, if the reference would have made others.
+    """
 
     operation: str
     args: messages.Args
     answer: messages.Answer
     alterations: tuple[Callable[[Path], object], ...]
+    choices: Choices | None = None
 
 
 class Baselines:
@@ -104,7 +118,10 @@ class Baselines:
         self._discovers = discovers
         self._exact: messages.Level = "kubelet" if level == "kubelet" else "placement"
         self._ends = (DOCUMENTED, KUBELET, UNCHANGED) if kubelet else (DOCUMENTED, UNCHANGED)
-        self._references: dict[Baseline, tuple[Oracle, list[messages.Answer | None]]] = {}
+        self._references: dict[
+            tuple[Baseline, bool], tuple[Oracle, list[messages.Answer | None]]
+        ] = {}
+        self._numbers = count()
         self._history: list[_Exchange] = []
         self._alterations: list[Callable[[Path], object]] = []
         self._current = DOCUMENTED
@@ -126,7 +143,7 @@ class Baselines:
     @property
     def reference(self) -> SteerableReference:
         """The reference that follows the current baseline."""
-        return self._references[self._current][0].reference
+        return self._references[self._current, False][0].reference
 
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
@@ -137,7 +154,9 @@ class Baselines:
         if self._level == "invariants":
             return None
         found = self._difference(self._current, len(self._history) - 1, self._level)
-        return replace(found, source="reference") if found and not self._switch() else None
+        if not found or self._switch() or self._explain_refusal():
+            return None
+        return replace(found, source="reference")
 
     def alter(self, change: Callable[[Path], object]) -> None:
         """Edits a checkpoint in the state directory of every baseline."""
@@ -157,15 +176,22 @@ class Baselines:
             if n > index and isinstance(one.answer, messages.State)
         ][:1]
 
-        def is_met(baseline: Baseline) -> bool:
-            answer = self._answer(baseline, index)
-            states = (self._answer(baseline, n) for n in after)
+        def is_met(baseline: Baseline, *, chooses: bool = False) -> bool:
+            answer = self._answer(baseline, index, chooses=chooses)
+            states = (self._answer(baseline, n, chooses=chooses) for n in after)
             state = next((one for one in states if isinstance(one, messages.State)), None)
             return answer is not None and meets(answer, state)
 
         expected = next(filter(is_met, self._ends), None)
         if expected is None:
-            return False
+            if not (
+                self._has_open_choices
+                and (self.off_script or any(is_met(end, chooses=True) for end in self._ends))
+                and self._agrees_on_outcomes()
+            ):
+                return False
+            self.off_script = True
+            return True
         others = self._candidates(self._current, expected)
         if not any(not is_met(one) and self._adopt(one, (index, *after)) for one in others):
             return False
@@ -213,6 +239,48 @@ class Baselines:
         if self._current.follows_documents and not any(ends):
             return False
         return any(map(self._adopt, self._candidates(self._current)))
+
+    @property
+    def _has_open_choices(self) -> bool:
+        """Whether the level leaves it open which CPUs and NUMA nodes to choose."""
+        return not applies("placement", self._level)
+
+    def _agrees_on_outcomes(self) -> bool:
+        """Whether a baseline accepts and refuses the same calls for the same reasons."""
+        return any(
+            all(not self._difference(one, n, "admission") for n in range(len(self._history)))
+            for one in self._candidates(self._current)
+        )
+
+    def _explain_refusal(self) -> bool:
+        """Looks for choices with which the current baseline refuses the last call as well."""
+        refusal = isinstance(
+            self._history[-1].answer, messages.AdmissionRefused | messages.StartRefused
+        )
+        if not (refusal and self._has_open_choices):
+            return False
+        references, here = self._references, len(self._history) - 1
+        for choices in self._other_choices():
+            self._history[-1] = replace(self._history[-1], choices=choices)
+            self._references = {}
+            if not self._difference(self._current, here, self._level):
+                return True
+        self._history[-1] = replace(self._history[-1], choices=None)
+        self._references = references
+        return False
+
+    def _other_choices(self) -> Iterator[Choices]:
+        """The choices that may have led to the last refusal."""
+        args, before = self._history[-1].args, self._history[-2::-1]
+        if isinstance(args, messages.AdmitArgs):
+            starts = (one.args for one in before)
+            start = next(one for one in starts if isinstance(one, messages.StartArgs))
+            yield from alternatives.of_pod(args.pod, start.machine)
+        elif isinstance(args, messages.StartArgs):
+            states = (one.answer for one in before)
+            state = next((one for one in states if isinstance(one, messages.State)), None)
+            if state is not None:
+                yield from alternatives.of_start(state)
 
     def _candidates(self, *bases: Baseline) -> Iterator[Baseline]:
         """The current baseline, the bases with one defect or change toggled, and `_ends`."""
@@ -288,15 +356,22 @@ class Baselines:
             return None
         return disagreement(own.args, own.answer, right, level, self._discovers)
 
-    def _answer(self, baseline: Baseline, index: int) -> messages.Answer | None:
-        """The baseline's answer to a call, after replaying the calls before it."""
-        if baseline not in self._references:
-            folder = self._folder / str(len(self._references))
+    def _answer(
+        self, baseline: Baseline, index: int, *, chooses: bool = False
+    ) -> messages.Answer | None:
+        """The baseline's answer to a call, after replaying the calls before it.
+
+        It makes the implementation's choices, or its own if it `chooses`.
+        """
+        place = baseline, chooses
+        if place not in self._references:
+            folder = self._folder / str(next(self._numbers))
             make_folder(folder)
-            self._references[baseline] = Oracle(self._make(baseline), folder, self._level), []
-        oracle, answers = self._references[baseline]
+            self._references[place] = Oracle(self._make(baseline), folder, self._level), []
+        oracle, answers = self._references[place]
         for one in self._history[len(answers) : index + 1]:
             for alteration in one.alterations:
                 oracle.alter(alteration)
-            answers.append(oracle.respond(one.operation, one.args, one.answer))
+            choices = NO_CHOICES if chooses else one.choices
+            answers.append(oracle.respond(one.operation, one.args, one.answer, choices))
         return answers[index]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -21,6 +21,8 @@ from numaproof.conformance.judging.finding import Finding
 from numaproof.protocol import codec, lists, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.mismatch import ABSENT, short_text
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.choices import NO_CHOICES, Choices
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -265,8 +267,8 @@ class SteerableReference(Protocol):
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Returns the answer to a request."""
 
-    def prefer_devices(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Sets the devices to prefer among equally good ones, by container and resource."""
+    def prefer(self, choices: Choices) -> None:
+        """Sets the choices to make in the next call wherever they are equally good."""
 
 
 Meets = Callable[[messages.Answer, messages.State | None], bool]
@@ -310,6 +312,7 @@ class Oracle:
     discovers: Collection[str] | None = None
     is_silent: bool = False
     answer: messages.Answer | None = None
+    _reserved: CPUSet = field(default_factory=CPUSet)
 
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
@@ -322,25 +325,45 @@ class Oracle:
         return replace(found, source="reference") if found else None
 
     def respond(
-        self, operation: str, args: messages.Args, answer: messages.Answer
+        self,
+        operation: str,
+        args: messages.Args,
+        answer: messages.Answer,
+        choices: Choices | None = None,
     ) -> messages.Answer | None:
         """Makes a call to the reference after the implementation has answered `answer`.
 
-        The reference prefers the devices in `answer`, because a kubelet may choose any of several
-        equally good devices. Returns None if the call is skipped.
+        The reference makes the choices in `answer` that the level leaves open, so that later calls
+        find the same resources in use; `choices` replace these. Returns None if the call is
+        skipped.
         """
         self.answer = None
         if self.is_silent or isinstance(answer, messages.Unsupported):
             return None
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
-        if isinstance(answer, messages.Admitted):
-            self.reference.prefer_devices(
-                {name: one.devices or {} for name, one in answer.containers.items()}
-            )
+        self.reference.prefer(choices or self._choices(args, answer))
         self.answer = without_path(self.reference.call(operation, args), self.state_dir)
         self.is_silent = operation in _CHANGES and isinstance(self.answer, messages.Unsupported)
         return self.answer
+
+    def _choices(self, args: messages.Args, answer: messages.Answer) -> Choices:
+        """The choices in an answer.
+
+        From level ``placement`` on, only devices can be chosen. A refused start doesn't show which
+        CPUs it would reserve; they are assumed to be the ones of the start before.
+        """
+        only_devices = applies("placement", self.level)
+        match args, answer:
+            case messages.StartArgs(), _:
+                if isinstance(answer, messages.Started):
+                    self._reserved = answer.cpus.all - answer.cpus.allocatable
+                return Choices(self._reserved, only_devices=only_devices)
+            case messages.AdmitArgs(pod=pod), messages.Admitted(containers=containers):
+                pods = {pod["metadata"]["uid"]: containers}
+                return Choices(pods=pods, only_devices=only_devices)
+            case _:
+                return NO_CHOICES
 
     def alter(self, change: Callable[[Path], object]) -> None:
         """Edits a checkpoint in the reference's state directory."""

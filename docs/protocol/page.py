@@ -30,6 +30,7 @@ from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.features import FEATURES
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
 from numaproof.reference.server import serve
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ def answers(calls: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, str]
         ]
         given = "".join(f"{line}\n" for line in requests).replace(PLACE, folder)
         output = BytesIO()
-        serve(BytesIO(given.encode()), output)
+        serve(BytesIO(given.encode()), output, Reference())
         lines = output.getvalue().decode().replace(folder, PLACE).splitlines()
     plain = [json.dumps(json.loads(line), ensure_ascii=False) for line in lines]
     return list(zip(requests, plain, strict=True))

@@ -77,7 +77,7 @@ def _change_reservation(
     return rule(count=count, named_cpus=named_cpus)
 
 
-@seeds("CPU-RESERVE-011").around(reservation, "reserved_cpus")
+@seeds("CPU-RESERVE-016").around(reservation, "reserved_cpus")
 def overridden_quantities_must_be_valid(rule: Any, config: Any) -> Any:
     """Validates quantities that reservedSystemCPUs overrides."""
     reservation.cpus_of(config.kube_reserved, "kube")

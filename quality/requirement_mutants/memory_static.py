@@ -37,8 +37,8 @@ MAX_NODES = 8
 def _narrowest(changes: Changes, change: Callable[[Any, Any, int], Any]) -> None:
     """Lets `change` replace the nodes that the policy chooses (`containing` is 0: no affinity)."""
 
-    def narrowest(demand: Any, containing: int = 0) -> Any:
-        return change(demand, evaluation.narrowest(demand, containing), containing)
+    def narrowest(demand: Any, containing: int = 0, first_choice: int = 0) -> Any:
+        return change(demand, evaluation.narrowest(demand, containing, first_choice), containing)
 
     changes.replace(policies, "evaluation", SimpleNamespace(narrowest=narrowest))
 

@@ -32,7 +32,7 @@ def reserved_cpus(
     Raises:
         ConfigError: a CPU reserved by id is not online, or an amount is invalid.
 
-    Requirements: CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014.
+    Requirements: CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014, CPU-RESERVE-016.
     """
     if not config.named_cpus.issubset(online):
         raise ConfigError(

@@ -6,7 +6,7 @@ its functions return the next state. CPU sets are bit masks in this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -21,6 +21,8 @@ from numaproof.reference.topology.hints import ANYWHERE
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.pods.containers import PodContainer
@@ -48,12 +50,14 @@ class StaticCPUPolicy(Readmission):
     """The static policy, which never assigns the `reserved` CPUs exclusively.
 
     `assignment` chooses CPUs. `broken_cores` are all CPUs of cores with a reserved CPU; with
-    ``full-pcpus-only``, they cannot be assigned.
+    ``full-pcpus-only``, they cannot be assigned. `first_choice` has, by container, the CPUs to
+    assign if they are as good as those that would be chosen.
     """
 
     assignment: Assignment
     reserved: int = 0
     broken_cores: int = 0
+    first_choice: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def topology(self) -> CPUTopology:
@@ -76,6 +80,15 @@ class StaticCPUPolicy(Readmission):
 
     def with_reserved(self, reserved: int) -> Self:
         return replace(self, reserved=reserved, broken_cores=self.topology.whole_cores(reserved))
+
+    def reserving(self, first_choice: int) -> Self:
+        """Returns the policy that reserves CPUs out of `first_choice`, if these are enough."""
+        chosen = CPUSet.from_mask(first_choice & self.topology.cpus)
+        count = self.reserved.bit_count()
+        return self.with_reserved(chosen.first(count).mask) if len(chosen) >= count else self
+
+    def preferring(self, first_choice: Mapping[str, int]) -> Self:
+        return replace(self, first_choice=first_choice)
 
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned at the moment.
@@ -135,7 +148,8 @@ class StaticCPUPolicy(Readmission):
             if self.has_ended(state, pod, container):
                 return state
             self.check_alignment(count, self.in_unbroken_cores(state, reusable))
-            cpus = self._choose(state, count, reusable, affinity)
+            choice = self.first_choice.get(container.name, 0)
+            cpus = self._choose(state, count, reusable, affinity, choice)
             state = state.assign(pod.uid, container.name, cpus)
         else:
             self.revalidate(state, count, reusable)
@@ -169,7 +183,8 @@ class StaticCPUPolicy(Readmission):
             return state
         check_budget(pod)
         self.check_alignment(count, self.in_unbroken_cores(state, 0))
-        return state.assign_pod(pod.uid, self._choose(state, count, 0, affinity))
+        choice = union(self.first_choice.values())
+        return state.assign_pod(pod.uid, self._choose(state, count, 0, affinity, choice))
 
     def share_out(self, state: CPUState, pod: Pod) -> CPUState:
         """Divides the pod's CPUs among its containers.
@@ -189,7 +204,9 @@ class StaticCPUPolicy(Readmission):
         for container in pod.containers:
             count = pod.exclusive_cpus(container)
             if count:
-                parts[container.name] = self._whole(self.assignment.take(left, count), left, count)
+                part = self._whole(self.assignment.take(left, count), left, count)
+                choice = self.first_choice.get(container.name, 0)
+                parts[container.name] = choice if self._is_as_good(choice, part, left) else part
                 if not container.runs_to_completion:
                     left &= ~parts[container.name]
             elif container.runs_to_completion:
@@ -231,7 +248,9 @@ class StaticCPUPolicy(Readmission):
         best = evaluation.narrowest(near)
         return best is not None and best.preferred
 
-    def _choose(self, state: CPUState, count: int, reusable: int, affinity: TopologyHint) -> int:
+    def _choose(
+        self, state: CPUState, count: int, reusable: int, affinity: TopologyHint, choice: int
+    ) -> int:
         # First the CPUs of ended init containers, then the affinity, then anywhere.
         available = self.available(state)
         near = self.aligned_cpus(affinity)
@@ -249,7 +268,17 @@ class StaticCPUPolicy(Readmission):
             chosen |= take(left, wanted, chosen, least)
         left = (available | reusable) & ~chosen
         chosen |= take(left, count - chosen.bit_count(), chosen)
-        return self._whole(chosen, available | reusable, count)
+        chosen = self._whole(chosen, available | reusable, count)
+        aims = (first, near) if affinity.preferred else (first,)
+        return choice if self._is_as_good(choice, chosen, available | reusable, aims) else chosen
+
+    def _is_as_good(self, choice: int, own: int, available: int, aims: Iterable[int] = ()) -> bool:
+        """Whether `choice` could be own, and has as many of the CPUs in each of `aims`."""
+        if choice & ~available or choice.bit_count() != own.bit_count():
+            return False
+        if self.assignment.only_whole_cores and self.topology.complete_cores(choice) != choice:
+            return False
+        return all((choice & aim).bit_count() == (own & aim).bit_count() for aim in aims)
 
     def _whole(self, cpus: int, available: int, count: int) -> int:
         """Returns the chosen CPUs, or others if whole cores are required but were not chosen."""

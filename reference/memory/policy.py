@@ -7,7 +7,7 @@ by memory type.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from numaproof.protocol.sets import NUMASet
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numaproof.reference.memory.state import Blocks, Nodes
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import TopologyHint
+    from numaproof.reference.topology.hints import Demand, TopologyHint
 
 
 class RestoreError(Exception):
@@ -45,9 +45,13 @@ class RestoreError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StaticMemoryPolicy(Readmission):
-    """The static policy on a machine; `empty` has the machine's nodes without allocations."""
+    """The static policy on a machine; `empty` has the machine's nodes without allocations.
+
+    `first_choice` has, by container, the nodes that come before equally good ones.
+    """
 
     empty: Mapping[int, NodeMemory]
+    first_choice: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @classmethod
     def table(cls, total: int, system: int, pages: int) -> MemoryTable:
@@ -66,6 +70,9 @@ class StaticMemoryPolicy(Readmission):
 
     def with_reservation_of(self, other: StaticMemoryPolicy) -> Self:
         return replace(self, empty=other.empty)
+
+    def preferring(self, first_choice: Mapping[str, int]) -> Self:
+        return replace(self, first_choice=first_choice)
 
     @property
     def allocatable(self) -> Blocks:
@@ -102,7 +109,8 @@ class StaticMemoryPolicy(Readmission):
             if self.has_ended(state, pod, container):
                 return state
             amounts = requests.container_amounts(pod, container)
-            nodes = self._choose(state, pod, amounts, affinity)
+            choice = self.first_choice.get(container.name, 0)
+            nodes = self._choose(state, pod, amounts, affinity, choice)
             blocks = tuple(Block(nodes, kind, size) for kind, size in amounts.items())
             for block in blocks:
                 again = state.reuse.of(pod.uid, nodes, block.kind)
@@ -157,7 +165,8 @@ class StaticMemoryPolicy(Readmission):
         except AllocationError:
             return state
         requests.check_budget(pod, amounts)
-        nodes = self._choose(state, pod, amounts, affinity)
+        choice = next(filter(None, self.first_choice.values()), 0)
+        nodes = self._choose(state, pod, amounts, affinity, choice)
         whole = _blocks(nodes, amounts)
         for block in whole:
             state = state.reserve(block, block.size)
@@ -175,11 +184,16 @@ class StaticMemoryPolicy(Readmission):
         return requests.peak(pod)
 
     def _choose(
-        self, state: MemoryState, pod: Pod, amounts: Amounts, affinity: TopologyHint
+        self,
+        state: MemoryState,
+        pod: Pod,
+        amounts: Amounts,
+        affinity: TopologyHint,
+        choice: int,
     ) -> int:
         chosen = affinity
         if affinity.nodes == ANYWHERE:
-            default = evaluation.narrowest(state.demand(pod.uid, amounts)) if amounts else None
+            default = self.best(state.demand(pod.uid, amounts), 0, choice) if amounts else None
             if default is None:
                 raise AllocationError(
                     "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
@@ -189,7 +203,7 @@ class StaticMemoryPolicy(Readmission):
                 raise AllocationError("[memorymanager] failed to find the default preferred hint")
             chosen = default
         if not satisfies(state, chosen.nodes, amounts):
-            extended = evaluation.narrowest(state.demand(pod.uid, amounts), chosen.nodes)
+            extended = self.best(state.demand(pod.uid, amounts), chosen.nodes, choice)
             if extended is None:
                 raise AllocationError(
                     "[memorymanager] failed to find NUMA nodes to extend the current topology hint"
@@ -200,6 +214,13 @@ class StaticMemoryPolicy(Readmission):
         if self.breaks_group(state, chosen.nodes):
             raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
         return chosen.nodes
+
+    def best(self, demand: Demand, containing: int, first_choice: int) -> TopologyHint | None:
+        """The best hint that includes `containing`, or None if there is none.
+
+        `first_choice` comes before equally good sets of nodes.
+        """
+        return evaluation.narrowest(demand, containing, first_choice)
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
         """Whether one of the nodes is already used with a set of nodes other than `nodes`.

@@ -61,6 +61,17 @@ class Distances:
         """
         return by_average(sets, self.table)
 
+    def put_first(self, ordered_sets: list[int], first_choice: int) -> list[int]:
+        """Moves one of the sorted sets before those that are equally close."""
+        if first_choice not in ordered_sets:
+            return ordered_sets
+        close = average(first_choice, self.table)
+        place = next(
+            n for n, nodes in enumerate(ordered_sets) if average(nodes, self.table) == close
+        )
+        others = [nodes for nodes in ordered_sets if nodes != first_choice]
+        return [*others[:place], first_choice, *others[place:]]
+
 
 def average(nodes: int, table: Table) -> float:
     """The average distance over all pairs of a set's nodes, including each node with itself.

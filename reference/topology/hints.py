@@ -13,7 +13,7 @@ Sets of NUMA nodes are bit masks in this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -183,16 +183,25 @@ def satisfiable(demand: Demand) -> bool:
     return bool(list_hints(demand))
 
 
-def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
+def narrowest(demand: Demand, containing: int = 0, first_choice: int = 0) -> TopologyHint | None:
     """The best hint that includes `containing`: preferred, then fewest nodes, then lowest ids.
+
+    `first_choice` comes before equally good sets of nodes.
 
     Requirements: MEM-STATIC-008.
     """
-    return min(
-        (hint for hint in list_hints(demand) if not containing & ~hint.nodes),
-        key=lambda hint: (not hint.preferred, hint.nodes.bit_count(), hint.nodes),
-        default=None,
-    )
+    fitting = (hint for hint in list_hints(demand) if not containing & ~hint.nodes)
+    return best_of(fitting, first_choice)
+
+
+def best_of(hints: Iterable[TopologyHint], first_choice: int) -> TopologyHint | None:
+    """The best of some hints, as in `narrowest`; None if there are none."""
+
+    def order(hint: TopologyHint) -> tuple[bool, int, bool, int]:
+        nodes, preferred = hint
+        return not preferred, nodes.bit_count(), nodes != first_choice, nodes
+
+    return min(hints, key=order, default=None)
 
 
 def _near(supplies: tuple[Supply, ...], nodes: int) -> int:

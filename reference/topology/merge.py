@@ -39,11 +39,13 @@ class Rules:
         nodes: all nodes of the machine.
         distances: the distances between nodes, if the policy prefers close nodes.
         single: whether only preferred hints with a single node are used (``single-numa-node``).
+        first_choice: a set of nodes that comes before equally good ones.
     """
 
     nodes: int
     distances: Distances | None = None
     single: bool = False
+    first_choice: int = 0
 
     def filter_hints(self, hints: Sequence[TopologyHint]) -> Sequence[TopologyHint]:
         """Returns the hints of a resource that the policy considers.
@@ -89,7 +91,10 @@ class Rules:
 
         Requirements: TOPO-MERGE-008, TOPO-OPT-002, TOPO-OPT-005.
         """
-        return sorted(tied_sets) if self.distances is None else self.distances.sort_sets(tied_sets)
+        if self.distances is None:
+            return sorted(tied_sets, key=lambda nodes: (nodes != self.first_choice, nodes))
+        ordered = self.distances.sort_sets(tied_sets)
+        return self.distances.put_first(ordered, self.first_choice)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
 
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.distances import Distances
@@ -36,19 +36,33 @@ class TopologyPolicy:
     """A policy: its name and its merging rules.
 
     `negative` is set if the machine has nodes with negative ids, which hints cannot name.
+    `first_choice` has, by container, the nodes that come before equally good ones.
     """
 
     name: str
     rules: Rules
     negative: bool
+    first_choice: Mapping[str, int] = field(default_factory=dict, compare=False)
 
-    def merge(self, providers: Sequence[Resources | None]) -> tuple[TopologyHint, bool]:
+    def preferring(self, first_choice: Mapping[str, int]) -> Self:
+        return replace(self, first_choice=first_choice)
+
+    def merge(
+        self, providers: Sequence[Resources | None], container: str | None = None
+    ) -> tuple[TopologyHint, bool]:
         """Merges the providers' hints into an affinity, and decides whether to admit it.
+
+        `container` is the name of the container to align; None for the pod as a whole.
 
         Requirements: TOPO-POLICY-002, TOPO-POLICY-003, TOPO-POLICY-004, TOPO-POLICY-007,
         TOPO-POLICY-008, TOPO-POLICY-009, TOPO-POLICY-014, TOPO-POLICY-016.
         """
-        best = evaluation.merge(self.rules, providers)
+        rules = self.rules
+        if self.first_choice:
+            first = next(iter(self.first_choice.values()))
+            choice = self.first_choice.get(container, 0) if container else first
+            rules = replace(rules, first_choice=choice)
+        best = evaluation.merge(rules, providers)
         if self.name == SINGLE_NUMA_NODE and best.nodes == self.rules.nodes:
             # All nodes count as no affinity here, even on a machine with one node.
             best = TopologyHint(ANYWHERE, best.preferred)

@@ -91,7 +91,8 @@ def affinity_of(
 
     Requirements: MEM-HINT-009, TOPO-ERROR-001, TOPO-POLICY-015, TOPO-SCOPE-004.
     """
-    affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
+    hints = [provider.hints(pod, container) for provider in providers]
+    affinity, admitted = policy.merge(hints, None if container is None else container.name)
     if not admitted:
         message = "Resources cannot be allocated with Topology locality"
         if pod.budget is not None:

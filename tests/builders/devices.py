@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.protocol import messages
 from numaproof.protocol.messages import Device, DeviceResource
-from numaproof.protocol.sets import NUMASet
+from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.choices import Choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,3 +26,10 @@ def device_resource(
             for name, nodes in numa.items()
         ),
     )
+
+
+def choosing(pod: messages.Pod, resource: str, *ids: str) -> Choices:
+    """Returns the choice of these devices for the container `app` of a pod."""
+    nothing = messages.Hint(None, preferred=False)
+    app = messages.Container(CPUSet(), CPUSet(), (), nothing, {resource: ids})
+    return Choices(pods={pod["metadata"]["uid"]: {"app": app}}, only_devices=True)

@@ -48,8 +48,8 @@ class _Recorder:
         self.calls.append((operation, args))
         return self.reference.call(operation, args)
 
-    def prefer_devices(self, devices: Any) -> None:
-        self.reference.prefer_devices(devices)
+    def prefer(self, choices: Any) -> None:
+        self.reference.prefer(choices)
 
     def close(self) -> None:
         self.reference.close()

@@ -21,11 +21,12 @@ SEEDED = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from quality.catalogue import BUGS
+from numaproof.reference.implementation import Reference
 from numaproof.reference.server import serve
 
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])
 with bug.inject():
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    serve(sys.stdin.buffer, sys.stdout.buffer, Reference())
 """
 
 TESTS = """

@@ -10,6 +10,7 @@ from builders import machines
 from numaproof.protocol import codec
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference import server
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,8 @@ HELLO = b'{"id": 7, "op": "hello", "args": {"protocol": [1, 1], "harness": "test
 
 def answers(*requests: bytes, as_documented: bool = False) -> list[dict[str, Any]]:
     stdout = io.BytesIO()
-    server.serve(io.BytesIO(b"".join(requests)), stdout, follows_docs=as_documented)
+    reference = Reference(follows_docs=as_documented)
+    server.serve(io.BytesIO(b"".join(requests)), stdout, reference)
     return [json.loads(line) for line in stdout.getvalue().splitlines()]
 
 
@@ -41,7 +43,7 @@ def test_the_server_is_a_kubelet_unless_documents_are_requested() -> None:
     }
     request = json.dumps({"id": 1, "op": "assign", "args": args}).encode() + b"\n"
     stdout = io.BytesIO()
-    server.serve(io.BytesIO(request), stdout)
+    server.serve(io.BytesIO(request), stdout, Reference())
     (kubelet,), (documented,) = answers(request), answers(request, as_documented=True)
     assert json.loads(stdout.getvalue()) == kubelet != documented
 

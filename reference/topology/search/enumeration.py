@@ -14,7 +14,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology.hints import Demand, TopologyHint
+from numaproof.reference.topology.hints import Demand, TopologyHint, best_of
 from numaproof.reference.topology.search.symmetry import NodeClasses, classify
 
 if TYPE_CHECKING:
@@ -51,16 +51,14 @@ def satisfiable(demand: Demand) -> bool:
     return bool(_hints(demand, sets, classes))
 
 
-def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
+def narrowest(demand: Demand, containing: int = 0, first_choice: int = 0) -> TopologyHint | None:
     """The best hint that includes `containing`; see the definition of the same name."""
     known = signatures(demand)
-    classes = classify(demand.nodes, lambda node: (known[node], containing >> node & 1))
-    fitting = [hint for hint in among(demand, classes) if not containing & ~hint.nodes]
-    return min(
-        fitting,
-        key=lambda hint: (not hint.preferred, hint.nodes.bit_count(), hint.nodes),
-        default=None,
+    classes = classify(
+        demand.nodes, lambda node: (known[node], containing >> node & 1, first_choice >> node & 1)
     )
+    fitting = [hint for hint in among(demand, classes) if not containing & ~hint.nodes]
+    return best_of(fitting, first_choice)
 
 
 def interchangeable(demand: Demand) -> NodeClasses:

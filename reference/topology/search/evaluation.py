@@ -33,10 +33,10 @@ def satisfiable(demand: Demand) -> bool:
     return enumeration.satisfiable(demand)
 
 
-def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
+def narrowest(demand: Demand, containing: int = 0, first_choice: int = 0) -> TopologyHint | None:
     if len(demand.nodes) <= MAX_ENUMERATED:
-        return definition.narrowest(demand, containing)
-    return enumeration.narrowest(demand, containing)
+        return definition.narrowest(demand, containing, first_choice)
+    return enumeration.narrowest(demand, containing, first_choice)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:

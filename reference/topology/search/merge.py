@@ -108,7 +108,7 @@ def _interchangeable(rules: Rules, lists: Sequence[Hints]) -> NodeClasses:
     def signature(node: int) -> Hashable:
         if apart >> node & 1:
             return node
-        inside = tuple(some >> node & 1 for some in (rules.nodes, *named))
+        inside = tuple(some >> node & 1 for some in (rules.nodes, rules.first_choice, *named))
         return inside, tuple(said.get(node) for said in known)
 
     if rules.distances is None:

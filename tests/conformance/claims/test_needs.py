@@ -8,7 +8,7 @@ from builders.tables import Table
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.protocol import messages
-from numaproof.protocol.machine import Core, MachineInfo, Node
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 
 NEEDS = Table(__file__, "needs.yaml")
@@ -45,6 +45,29 @@ BY_DEFAULT = (
     "Topology Manager policy none",
     "Topology Manager scope container",
 )
+
+
+def test_huge_pages_of_the_machine_matter_to_static_memory() -> None:
+    def needs_huge_pages(pages: int, **config: Any) -> bool:
+        node = Node(0, hugepages=(HugePages(2048, pages),))
+        args = messages.StartArgs(config={**RESERVED, **config}, state_dir="")
+        return "feature huge-pages" in needs.of_call(
+            "start", args, "1.37", MachineInfo(topology=(node,))
+        )
+
+    assert needs_huge_pages(1, memoryManagerPolicy="Static")
+    assert not needs_huge_pages(0, memoryManagerPolicy="Static")
+    assert not needs_huge_pages(1)
+
+
+def test_parts_of_bytes_need_validation() -> None:
+    def needs_validation(amount: str) -> bool:
+        config = {**RESERVED, "systemReserved": {"memory": amount}}
+        args = messages.StartArgs(config=config, state_dir="")
+        return "feature configuration-validation" in needs.of_call("start", args, "1.37", ONE_CPU)
+
+    assert needs_validation("1500m")
+    assert not needs_validation("1000m")
 
 
 def test_devices_need_their_operation() -> None:

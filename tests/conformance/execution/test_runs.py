@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from builders.devices import choosing
 from builders.tables import Table
 from builders.targets import ChangedReference, case_of, target_of
 from numaproof.conformance.cases.loading import CaseError
@@ -147,7 +148,7 @@ class Last(Reference):
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Returns the reference's answer with the last devices preferred."""
         if isinstance(args, messages.AdmitArgs):
-            self.prefer_devices({"app": {"v.example/nic": ("d1", "d2", "d3")}})
+            self.prefer(choosing(args.pod, "v.example/nic", "d1", "d2", "d3"))
         return super().call(operation, args)
 
 

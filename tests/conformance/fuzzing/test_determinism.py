@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from builders.devices import choosing
 from builders.fuzz_runs import found_in, fuzz_events
 from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
@@ -115,7 +116,7 @@ def test_equivalent_devices_are_no_difference(play: Play, tmp_path: Path) -> Non
 
         def call(self, operation: str, args: messages.Args) -> messages.Answer:
             if isinstance(args, messages.AdmitArgs):
-                self.prefer_devices({"app": {"vendor.example/nic": ("d1",)}})
+                self.prefer(choosing(args.pod, "vendor.example/nic", "d1"))
             return super().call(operation, args)
 
     text = """

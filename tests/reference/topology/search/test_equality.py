@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from numaproof.conformance.differential.lockstep import Pair, play
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.fuzzing.exploration import node_scenario
+from numaproof.protocol.sets import NUMASet
 from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.implementation import Reference
 from numaproof.reference.topology import hints, policy
@@ -89,6 +91,24 @@ def test_the_narrowest_hint_containing_nodes_is_the_best(machines: Any) -> None:
         given = machines.mask(rng.sample(nodes, rng.randint(0, min(2, len(nodes)))))
         assert narrowest(demand, given) == hints.narrowest(demand, given), seed
         assert satisfiable(demand) == hints.satisfiable(demand), seed
+
+
+def test_a_first_choice_wins_only_if_it_ties(machines: Any) -> None:
+    winners = 0
+    for seed in range(1500):
+        rng = random.Random(seed)  # noqa: S311 - the same machines each time
+        rules, providers = machines.random_merge(seed, 6)
+        usual = merging.merge(rules, machines.plain(providers))
+        nodes = list(NUMASet.from_mask(rules.nodes))
+        choice = machines.mask(rng.sample(nodes, min(len(nodes), usual.nodes.bit_count())))
+        chosen = replace(rules, first_choice=choice)
+        merged = merging.merge(chosen, machines.plain(providers))
+        assert merge(chosen, providers) == merged, seed
+        assert merged in {usual, TopologyHint(choice, usual.preferred)}, seed
+        winners += merged != usual
+        demand = machines.random_demand(rng, nodes)
+        assert narrowest(demand, 0, choice) == hints.narrowest(demand, 0, choice), seed
+    assert winners > 50
 
 
 @pytest.mark.parametrize("closest", [False, True])

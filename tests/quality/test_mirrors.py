@@ -1,0 +1,118 @@
+"""Correct implementations that choose other resources than the reference aren't blamed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from builders.checkout import ROOT
+from builders.fuzz_runs import found_in, fuzz_events
+from builders.machines import regular
+from builders.targets import case_of
+from numaproof import fakesys
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.machines import ProfileMachine
+from numaproof.conformance.execution.run import Run
+from numaproof.conformance.requirements import load_registry
+from numaproof.protocol import codec, messages
+from quality.mirror_runs import blamed, target
+from quality.mirrors import MIRRORS
+from quality.suite import Suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+DEPENDENT = (
+    "dev-health-held-and-admitted-again",
+    "dev-init-reused-device-keeps-its-node",
+    "mem-group-for-small-pods-if-allowed",
+    "mem-group-of-the-fewest-nodes",
+    "mem-group-wider-than-needed",
+    "mem-remove-rejected-by-others",
+    "mem-restart-gone-group-leaves-single-nodes",
+    "mem-restart-gone-pods-give-back",
+    "mem-static-admitted-again-takes-no-more",
+    "node-end-init-container-frees-memory",
+    "restart-with-other-reserved-cpus-of-the-pool",
+    "topo-example-guaranteed-fraction-when-cpus-are-used-up",
+)
+"""Cases whose outcomes depend on the resources that the reference chooses."""
+
+FEW = ("laptop-4c8t", "xeon-gold-6230-2s-snc2", "sparse-nodes", "epyc-7402p-nps2", "hugepages-2s")
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_a_mirror_is_not_blamed_for_its_choices(name: str, tmp_path: Path) -> None:
+    cases = [one for one in loading.bundled_cases() if one.id in DEPENDENT]
+    machines = [ProfileMachine(fakesys.load_profile(one), tmp_path) for one in FEW]
+    runs, failures = blamed(name, "admission", Suite(cases, machines, load_registry()))
+    assert runs
+    assert failures == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["nodes", "everything"])
+def test_fuzzing_does_not_blame_a_mirror(name: str, seed: int, tmp_path: Path) -> None:
+    stream = list(fuzz_events(target(name, "admission"), tmp_path, 2000, seed))
+    assert found_in(stream) == []
+
+
+REFUSED_RESTART = """
+config: {cpuManagerPolicy: static, memoryManagerPolicy: None, kubeReserved: {cpu: 1}}
+steps:
+- start: {}
+  expect: anything
+- admit: {pod: a, containers: {app: {limits: {cpu: 1, memory: 64Mi}}}}
+  expect: anything
+- start:
+    config:
+      memoryManagerPolicy: Static
+      kubeReserved: {cpu: 1, memory: 28Mi}
+      reservedMemory: [{numaNode: 0, limits: {memory: 1Mi}}]
+  expect: anything
+"""
+
+
+def test_a_refused_restart_keeps_the_earlier_reservation(tmp_path: Path) -> None:
+    """Otherwise, the reference would find its own reserved CPUs in use."""
+    case, mirror = case_of(REFUSED_RESTART), target("both", "admission")
+    run = Run(mirror, case, regular(nodes=2), None, tmp_path)
+    assert run.play().outcome == "pass"
+
+
+REFUSED_FOR_ITS_CHOICE = """
+devices: {vendor.example/nic: [[0], [0], [1]]}
+config: {topologyManagerPolicy: restricted}
+steps:
+- admit:
+    pod: a
+    init:
+      load: {limits: {cpu: 1, memory: 64Mi, vendor.example/nic: 1}}
+      wait: {limits: {cpu: 1, memory: 64Mi}}
+    containers:
+      one: {limits: {cpu: 1, memory: 64Mi}}
+      two: {limits: {cpu: 1, memory: 64Mi, vendor.example/nic: 2}}
+  expect: anything
+"""
+
+
+def test_a_choice_that_leads_to_a_refusal_is_found(tmp_path: Path) -> None:
+    """The init container gets the device on node 1, which its app container can't reuse."""
+    case, mirror = case_of(REFUSED_FOR_ITS_CHOICE), target("nodes", "admission")
+    run = Run(mirror, case, regular(nodes=2), None, tmp_path)
+    assert run.play().outcome == "pass"
+    refused = [one for one in run.player.session.calls if one.operation == "admit"]
+    assert isinstance(refused[0].answer, messages.AdmissionRefused)
+
+
+def test_a_mirror_is_a_program_as_well() -> None:
+    command = [sys.executable, "-m", "quality.mirrors", "both", "--level", "invariants"]
+    hello = b'{"id": 1, "op": "hello", "args": {"protocol": [1, 1], "harness": "test"}}\n'
+    ended = subprocess.run(command, input=hello, capture_output=True, check=True, cwd=ROOT)
+    answer = codec.decode(ended.stdout, dict)
+    assert (answer["ok"]["name"], answer["ok"]["level"]) == ("mirror both", "invariants")
