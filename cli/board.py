@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import click
@@ -51,6 +52,7 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
         require(data)
     cases = {name: case for case in loading.bundled_cases() for name in naming.names(case)}
 
+    @cache
     def case_text(name: str) -> str:
         return f"cases:\n{writing.item(cases[name])}" if name in cases else ""
 
