@@ -92,7 +92,10 @@ class Ledger:
                     continue  # readmitted: it keeps its CPUs
                 count = _exclusive_count(pod, container)
                 held[container["name"]] = sorted(self._allocate(count)) if count else []
-        except Exception:  # whatever the error, the pod is not on the node
+        except Refusal:
+            self.remove({"uid": uid})  # a refused pod leaves the node, even one that was there
+            raise
+        except Exception:  # the node remains as it was
             for name, own in self._allocations.pop(uid).items():
                 if own and not (was or {}).get(name):
                     self._allocator.give_back(set(own))
