@@ -79,10 +79,10 @@ def test_a_link_to_a_failure_opens_its_change(comparison: Visit) -> None:
 
 def test_changes_are_found(comparison: Visit) -> None:
     page = comparison.open("comparison.html?text=wrong+cpus")
-    assert page.locator("#shown").inner_text() == "2 changes"
+    assert page.locator("#shown").inner_text() == "2 of 7 changes"
     assert page.locator(".card:visible").count() == 2
     page.select_option("[name=outcome]", "pass")
-    assert page.locator("#shown").inner_text() == "1 change"
+    assert page.locator("#shown").inner_text() == "1 of 7 changes"
     assert page.url.endswith("?text=wrong+cpus&outcome=pass")
 
 
