@@ -101,7 +101,7 @@ class Card:
         return self.group.first
 
     @property
-    def violated(self) -> tuple[ReportedRequirement, ...]:
+    def main_requirements(self) -> tuple[ReportedRequirement, ...]:
         """The violated requirements or, if they are unknown, the first ones of the case."""
         return split_requirements(self.failure)[0]
 
