@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import Outcome, ReportedRequirement
     from numaproof.protocol.messages import Level
-    from numaproof.reports.board.data import BoardFinding, FoundIn, Kind, MachineSize, Tally
+    from numaproof.reports.board.data import BoardFinding, FoundIn, MachineSize, Tally
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
 
 
@@ -61,13 +61,14 @@ def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
     return [(one, counts[one]) for one in order if counts.get(one)]
 
 
-def count_text(kind: Kind, count: int) -> str:
-    """Formats the number of findings of a kind."""
-    return f"{count:,} {kind if count == 1 else _PLURALS.get(kind, kind)}"
+def count_text(state: State, count: int) -> str:
+    """Formats a number of findings, case runs or requirements of a kind or state."""
+    return f"{count:,} {NAMES.get(state, state) if count == 1 else _PLURALS.get(state, state)}"
 
 
-_PLURALS: Mapping[Kind, str] = {
+_PLURALS: Mapping[State, str] = {
     "crash": "crashes",
+    "expected": "named defects",
     "finding": "findings",
     "known failure": "known failures",
 }
