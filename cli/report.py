@@ -49,7 +49,9 @@ def report(*, before: Path, after: Path, outputs: tuple[Path, ...], as_json: boo
     from numaproof.workdir.output_files import write_file
 
     try:
-        comparison = run_comparison.compare(_summary(before), _summary(after))
+        comparison = run_comparison.compare(
+            _summary(before), _summary(after), (str(before), str(after))
+        )
     except run_comparison.RunsDifferError as error:
         raise click.UsageError(f"{before} and {after}: {error}") from None
     for out in outputs:

@@ -393,6 +393,9 @@ _NARROW = 340
 _LONGEST_LIST = 20
 """Maximum number of rows or lines that a page shows without a click."""
 
+_NAMED = 3
+"""How many refusals the head of a page names."""
+
 _WORDS: Mapping[Mark, str] = {"good": "preferred", "fair": "possible", "bad": "impossible"}
 
 
@@ -409,6 +412,7 @@ def html(answer: AnswerReport) -> str:
         has_changed=_has_changed,
         shown_in=lambda report: visible_columns(report.rows),
         drawing_of=partial(_drawing, numbers=_numbers(answer)),
+        named=_NAMED,
         narrow=_NARROW,
         longest=_LONGEST_LIST,
     )

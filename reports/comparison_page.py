@@ -13,7 +13,7 @@ from numaproof.reports.run_comparison import (
     changes_by_kind,
     conclusion,
     outcomes_text,
-    run_description,
+    run_descriptions,
 )
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.values import group_values
@@ -79,6 +79,7 @@ def comparison_html(comparison: RunComparison) -> str:
         script=package_file("report.js"),
         verdict=_VERDICTS[comparison["exit_code"]],
         conclusion=conclusion(comparison),
+        descriptions=run_descriptions(comparison),
         runs={name: comparison[name] for name in ("before", "after")},
         cards=tuple(card for title, changes in lists for card in _cards(title, changes)),
         outcomes=[outcome for outcome in OUTCOMES if outcome in present],
@@ -115,6 +116,6 @@ def _lines(title: str, changes: Sequence[ChangedRun]) -> Iterator[_Line]:
 
 
 _ENVIRONMENT = environment()
-_ENVIRONMENT.filters |= {"number": OUTCOMES.index, "description": run_description}
+_ENVIRONMENT.filters |= {"number": OUTCOMES.index}
 _ENVIRONMENT.globals |= {"anchor": anchor, "symbols": SYMBOLS}
 _TEMPLATE = _ENVIRONMENT.get_template("comparison.html.j2")

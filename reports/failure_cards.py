@@ -12,7 +12,7 @@ from numaproof.reports.consequences import leading_causes
 from numaproof.reports.drawing_svg import draw_svg
 from numaproof.reports.groups import causes
 from numaproof.reports.markdown import issue
-from numaproof.reports.story import bad_steps, both_ends
+from numaproof.reports.story import bad_steps, both_ends, split_requirements
 from numaproof.reports.untrusted_text import shorten
 from numaproof.reports.values import diff_lines, group_values, pretty, without_machine
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from numaproof.protocol.events import ReportedCall
+    from numaproof.protocol.events import ReportedCall, ReportedRequirement
     from numaproof.reports.groups import FailureGroup
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import Summary
@@ -38,7 +38,7 @@ _MAX_RELATED = 200
 
 _EXAMPLES = 2
 _VALUE, _DIFF, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 200, 60, 40
-_LINE = 400
+_LINE = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,11 @@ class Card:
     def failure(self) -> Failure:
         """The smallest failure."""
         return self.group.first
+
+    @property
+    def main_requirements(self) -> tuple[ReportedRequirement, ...]:
+        """The violated requirements or, if they are unknown, the first ones of the case."""
+        return split_requirements(self.failure)[0]
 
     @property
     def case_count(self) -> int:

@@ -158,8 +158,13 @@ class ChangedRun(TypedDict):
 
 
 class ComparedRun(TypedDict):
-    """One of two compared runs; `commit` and `date` are empty if they are not known."""
+    """One of two compared runs; `commit` and `date` are empty if they are not known.
 
+    `folder` is the path that was named.
+    """
+
+    folder: str
+    command: str
     implementation: Program | None
     kubernetes: str
     level: str

@@ -16,7 +16,8 @@ from numaproof.reports import wording
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
 from numaproof.reports.pages import environment
-from numaproof.reports.story import both_ends, plain_events, source
+from numaproof.reports.sources import citation
+from numaproof.reports.story import both_ends, plain_events
 from numaproof.reports.untrusted_text import one_line, shorten
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ _ENVIRONMENT.filters |= {
     "one_line": one_line,
     "plain_events": plain_events,
     "shortened": lambda text: shorten(text, _STORY, "report.html"),
-    "source": source,
+    "citation": citation,
 }
 _ENVIRONMENT.globals |= {
     "known": _known_failure_counts,

@@ -5,6 +5,11 @@
   const form = document.getElementById("filter");
   const shown = document.getElementById("shown");
   const NAMES = ["text", "outcome", "area", "machine"].filter((name) => form.elements[name]);
+  const notice = document.createElement("p");
+  document.querySelector("main").prepend(notice);
+  notice.className = "warning";
+  notice.setAttribute("role", "status");
+  notice.hidden = true;
   let cards, runs, cases; // found at the first search, because large pages have many
   const searchable = (element, more = "") => ({
     element,
@@ -24,7 +29,11 @@
     cases = [...document.querySelectorAll(".cases tbody tr")].map((row) => searchable(row));
   };
 
+  const size = (row) => Math.max(row.machines.length, 1);
+
   const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+  const of = (count, total, noun) => `${count.toLocaleString("en")} of ${plural(total, noun)}`;
 
   const number = (name) => form.elements[name]?.selectedOptions[0]?.dataset.n ?? "";
 
@@ -52,7 +61,7 @@
         (!outcome || row.element.dataset.o === outcome) &&
         (!machine || row.machines.includes(machine));
       row.element.classList.toggle("out", !visible);
-      if (visible) failures += machine ? 1 : Math.max(row.machines.length, 1);
+      if (visible) failures += machine ? 1 : size(row);
     }
     for (const card of cards) {
       card.hidden = active && !card.querySelector("[data-m]:not(.out)");
@@ -68,7 +77,8 @@
     });
     shown.textContent = !active ? "" : failures + count === 0
       ? "Nothing found."
-      : plural(failures, shown.dataset.noun) + (cases.length ? `, ${plural(count, "case")}` : "");
+      : of(failures, runs.reduce((sum, row) => sum + size(row), 0), shown.dataset.noun) +
+        (cases.length ? `, ${of(count, cases.length, "case")}` : "");
   };
 
   const keepAddress = () => {
@@ -89,15 +99,28 @@
     apply();
   };
 
-  // A failure on a machine that shares the line of others, or a case that doesn't fail in this run.
-  const nearest = (id) => {
+  // A failure on a machine that shares the line of others.
+  const lineOf = (id) => {
     const [kind, name, machine] = id.split("/");
-    if (kind !== "failure") return null;
+    if (kind !== "failure") return undefined;
     if (!runs) index();
     const mine = runs.filter(({ element }) => element.dataset.c === `case/${name}`);
     const number = [...form.elements.machine.options].find((one) => one.value === machine)?.dataset.n;
-    const found = mine.find(({ machines }) => machines.includes(number));
-    return found?.element ?? document.getElementById(`case/${name}`);
+    return mine.find(({ machines }) => machines.includes(number))?.element;
+  };
+
+  const tellMissing = (id) => {
+    const [kind, name, machine] = id.split("/");
+    const failing = kind === "failure" && cases.length > 0;
+    notice.textContent = failing
+      ? `${name} on ${machine} does not fail in this run. `
+      : `This page has no ${id}.`;
+    if (failing && document.getElementById(`case/${name}`)) {
+      const link = notice.appendChild(document.createElement("a"));
+      link.href = `#case/${name}`;
+      link.textContent = "Its case";
+    }
+    notice.scrollIntoView({ block: "center" });
   };
 
   const reveal = () => {
@@ -107,7 +130,9 @@
     } catch {
       return;
     }
-    const target = document.getElementById(id) ?? nearest(id);
+    const target = document.getElementById(id) ?? lineOf(id);
+    notice.hidden = Boolean(target) || !id;
+    if (!notice.hidden) tellMissing(id);
     if (!target || target === form) return;
     if (target.closest("[hidden], .out")) {
       form.reset();
@@ -115,7 +140,17 @@
     for (let at = target; at; at = at.parentElement) {
       if (at.tagName === "DETAILS") at.open = true;
     }
+    const inside = target.querySelector(":scope > details");
+    if (inside) inside.open = true;
     target.scrollIntoView();
+  };
+
+  const openFirstHit = () => {
+    if (!document.body.matches(".filtered")) return;
+    const hit = document.querySelector("[data-m]:not(.out), .cases tr[data-a]:not([hidden])");
+    if (!hit) return;
+    if (location.hash === `#${hit.id}`) reveal();
+    else location.hash = hit.id;
   };
 
   const copy = async (button, text) => {
@@ -138,8 +173,12 @@
   form.addEventListener("input", () => {
     apply();
     keepAddress();
+    scrollTo(0, 0);
   });
-  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    openFirstHit();
+  });
   form.addEventListener("reset", () => {
     // The fields change after this event.
     queueMicrotask(() => {

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.inputs.plurals import plural
 from numaproof.protocol.events import GOOD
 from numaproof.reports import wording
 from numaproof.reports.markdown import code, escape
@@ -60,8 +59,8 @@ class _Entry:
         return self.outcome in GOOD
 
 
-def compare(before: Summary, after: Summary) -> RunComparison:
-    """Compares an earlier and a later run.
+def compare(before: Summary, after: Summary, folders: tuple[str, str] = ("", "")) -> RunComparison:
+    """Compares an earlier and a later run, which were read from these folders.
 
     Raises:
         RunsDifferError: only one of the runs was made by fuzzing.
@@ -85,8 +84,8 @@ def compare(before: Summary, after: Summary) -> RunComparison:
             changes["slower"].append(_change(first, last))
     code = 1 if changes["newly_failing"] else _INCOMPLETE if after.gaps else 0
     return {
-        "before": _run_facts(before),
-        "after": _run_facts(after),
+        "before": _run_facts(before, folders[0]),
+        "after": _run_facts(after, folders[1]),
         "exit_code": code,
         "newly_failing": changes["newly_failing"],
         "changed_cause": changes["changed_cause"],
@@ -165,10 +164,12 @@ def _change(first: _Entry | None, last: _Entry | None) -> ChangedRun:
     }
 
 
-def _run_facts(summary: Summary) -> ComparedRun:
+def _run_facts(summary: Summary, folder: str) -> ComparedRun:
     start = summary.start
     origin = start.origin if start else None
     return {
+        "folder": folder,
+        "command": start.command if start else "",
         "implementation": summary.plain()["implementation"],
         "kubernetes": start.kubernetes if start else "",
         "level": start.level if start else "",
@@ -185,9 +186,10 @@ def comparison_text(comparison: RunComparison) -> str:
 
 
 def _text(comparison: RunComparison) -> Iterator[str]:
+    for name, told in run_descriptions(comparison).items():
+        yield f"{name + ':':8}{told}"
     for name, run in (("Before", comparison["before"]), ("After", comparison["after"])):
-        yield f"{name + ':':8}{run_description(run)}"
-        yield from (f"        Incomplete: {one_line(gap, _MESSAGE)}" for gap in run["gaps"])
+        yield from (f"{name}: Incomplete: {one_line(gap, _MESSAGE)}" for gap in run["gaps"])
     for title, changes in changes_by_kind(comparison):
         yield ""
         yield f"{title}: {len(changes):,}"
@@ -216,13 +218,29 @@ def changes_by_kind(comparison: RunComparison) -> Iterator[tuple[str, Sequence[C
     yield from ((title, lists[name]) for name, title in _TITLES.items() if lists[name])
 
 
-def run_description(run: ComparedRun) -> str:
-    """Returns the implementation, the release, the origin and the verdict of a run."""
+def run_descriptions(comparison: RunComparison) -> Mapping[str, str]:
+    """Describes what both runs have in common, if anything, and how each differs from the other."""
+    parts = {name: _parts(comparison[name]) for name in ("before", "after")}
+    shared = [one for one in parts["before"] if one in parts["after"]]
+    found = {"Both": ", ".join(filter(None, shared))}
+    same_command = comparison["before"]["command"] == comparison["after"]["command"]
+    for name in ("before", "after"):
+        run = comparison[name]
+        own = [run["folder"], *(one for one in parts[name] if one not in shared)]
+        told = ", ".join(filter(None, [*own, "" if same_command else run["command"]]))
+        found[name.capitalize()] = f"{told}: {run['verdict']}" if told else run["verdict"]
+    return {name: one_line(told, _MESSAGE) for name, told in found.items() if told}
+
+
+def _parts(run: ComparedRun) -> tuple[str, ...]:
     who = run["implementation"]
-    name = f"{who['name']} {who['version']}" if who else "a program that did not answer hello"
-    origin = [run["date"], f"commit {run['commit']}" if run["commit"] else ""]
-    parts = [f"{name}, Kubernetes {run['kubernetes']}, level {run['level']}", *origin]
-    return one_line(f"{', '.join(filter(None, parts))}: {run['verdict']}", _MESSAGE)
+    return (
+        f"{who['name']} {who['version']}" if who else "a program that did not answer hello",
+        f"Kubernetes {run['kubernetes']}",
+        f"level {run['level']}",
+        wording.shown_date(run["date"]),
+        f"commit {run['commit']}" if run["commit"] else "",
+    )
 
 
 def _subject(change: ChangedRun) -> str:
@@ -245,11 +263,18 @@ def _took_longer(before: float, after: float) -> bool:
 
 
 def conclusion(comparison: RunComparison) -> str:
-    """Returns the result of a comparison in one sentence."""
-    new = len(comparison["newly_failing"])
-    head = f"{plural(new, 'case run')} newly failing" if new else "Nothing newly fails"
-    still = comparison["still_failing"], comparison["still_good"]
-    return "{}; {:,} still failing, {:,} still good.".format(head, *still)
+    """Returns the result of a comparison in one line, which accounts for every case run."""
+    new, failing = len(comparison["newly_failing"]), comparison["still_failing"]
+    unchanged = failing + comparison["still_good"]
+    counts = {
+        "fixed": len(comparison["no_longer_failing"]),
+        "for another cause": len(comparison["changed_cause"]),
+        "not in the later run": len(comparison["missing"]),
+        f"unchanged, {failing:,} of them failing" if failing else "unchanged": unchanged,
+        "slower": len(comparison["slower"]),
+    }
+    head = f"{new:,} newly failing" if new else "Nothing newly failing"
+    return " · ".join([head, *(f"{count:,} {what}" for what, count in counts.items() if count)])
 
 
 def comparison_markdown(comparison: RunComparison) -> str:
@@ -261,8 +286,8 @@ def _markdown(comparison: RunComparison) -> Iterator[str]:
     sign = "❌" if comparison["newly_failing"] else "⚠" if comparison["exit_code"] else "✅"
     yield f"# {sign} {conclusion(comparison)}"
     yield ""
-    yield f"- Before: {escape(run_description(comparison['before']), _MESSAGE)}"
-    yield f"- After: {escape(run_description(comparison['after']), _MESSAGE)}"
+    for name, told in run_descriptions(comparison).items():
+        yield f"- {name}: {escape(told, _MESSAGE)}"
     for title, changes in changes_by_kind(comparison):
         yield f"\n## {title} ({len(changes):,})\n"
         for one in changes[:_LISTED]:

@@ -59,6 +59,12 @@ class Source:
         return any(place.address for place in self.places)
 
     @property
+    def english_name(self) -> str:
+        """The title in English, with the language of a document that isn't in English."""
+        name = self.english or self.title
+        return f"{name} ({self.language})" if self.language else name
+
+    @property
     def about(self) -> str:
         """The English title, the language and the release of a document that isn't in English."""
         release = f"Kubernetes {self.kubernetes}" if self.kubernetes else ""
@@ -82,6 +88,12 @@ def sources(
         requirement.document, documents, _places(requirement, documents.get(requirement.document))
     )
     return (first, *(_source(key, documents, ()) for key in requirement.also))
+
+
+def citation(requirement: ReportedRequirement, documents: Mapping[str, ReportedDocument]) -> str:
+    """Returns the document, by its English name, and the section that state a requirement."""
+    names = [one.english_name for one in sources(requirement, documents)[:1]]
+    return ", ".join(filter(None, (*names, requirement.section)))
 
 
 def _source(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
+from numaproof.reports.sources import citation
 from numaproof.reports.untrusted_text import one_line, visible, whole_line
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import SYMBOLS, baseline_text, problem_lines, short_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reports.summary import Summary
@@ -33,7 +34,8 @@ class Failure:
 
     `name` is the case's id, or empty for a divergence. `machine_info` is None if the stream does
     not describe the machine. Requirements that are not in the registry have a note instead of a
-    statement. `violates_own` indicates that the answers violated a requirement of the case itself.
+    statement; `documents` are those that the run cites, by key. `violates_own` indicates that the
+    answers violated a requirement of the case itself.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Failure:
     case_text: str = ""
     violates_own: bool = False
     violated_ids: tuple[str, ...] = ()
+    documents: Mapping[str, events.ReportedDocument] = field(default_factory=dict)
 
     @property
     def sentence(self) -> events.Sentence:
@@ -72,7 +75,9 @@ class Failure:
         """What went wrong, with the start of the expected and the actual value, on one line."""
         sentence = self.sentence
         if isinstance(sentence, str):
-            return whole_line(sentence) or self.title
+            told = whole_line(sentence) or self.title
+            at_fault = self.outcome == "fault" and self.steps
+            return f"fault at {self.steps[-1].operation}: {told}" if at_fault else told
         sides = (one_line(side, _SIDE) for side in (sentence.expected, sentence.actual))
         return whole_line(sentence.what) + ": expected {}, got {}".format(*sides)
 
@@ -108,6 +113,7 @@ class HarnessStep:
 def failure_of(summary: Summary, event: events.CaseFinished | events.DivergenceFound) -> Failure:
     """Returns the failure of a case run or a divergence."""
     both = {name: getattr(event, name) for name in _OF_BOTH.split()}
+    both["documents"] = summary.start.documents if summary.start else {}
     if isinstance(event, events.CaseFinished):
         machines = summary.start.machines if summary.start else {}
         return Failure(
@@ -202,7 +208,7 @@ def _heading(failure: Failure) -> Iterator[str]:
     for requirement in main:
         yield f"Requirement {requirement.id}: {requirement.statement}"
         if requirement.document:
-            yield f"  {source(requirement)}"
+            yield f"  {citation(requirement, failure.documents)}"
     if others:
         yield others
 
@@ -242,11 +248,6 @@ def _events(failure: Failure) -> Iterator[str]:
         yield f"Case file: {failure.file}"
     if failure.reproduce:
         yield f"Reproduce: {failure.reproduce}"
-
-
-def source(requirement: events.ReportedRequirement) -> str:
-    """Where a requirement is documented: its document and section."""
-    return ", ".join(one for one in (requirement.document, requirement.section) if one)
 
 
 _WIDEST = 500

@@ -15,10 +15,10 @@ from numaproof.protocol.events import headline, sentence_of
 from numaproof.reports import wording
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.groups import causes, verdict_line
+from numaproof.reports.sources import citation
 from numaproof.reports.story import (
     HarnessStep,
     both_ends,
-    source,
     split_requirements,
     story_steps,
 )
@@ -166,10 +166,14 @@ def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
     if failure.name:
         yield Text(one_line(failure.title, _TITLE))
     main, others = split_requirements(failure)
+    before = ""
     for requirement in main:
         said = Text(f"{visible(requirement.id)}  ", "cyan")
         said.append(f"{one_line(requirement.statement, 300)} ", "default")
-        yield said.append(visible(source(requirement)), "dim")
+        same = requirement.document == before
+        cited = requirement.section if same else citation(requirement, failure.documents)
+        before = requirement.document
+        yield said.append(visible(cited), "dim")
     if others:
         yield Text(one_line(others, _TITLE), "dim")
     if failure.extra_sentence:

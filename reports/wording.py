@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -241,10 +242,23 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
+def shown_date(date: str) -> str:
+    """Returns a time such as ``2026-03-01T12:00:00Z`` as ``1 Mar 2026, 12:00 UTC``."""
+    try:
+        at = dt.datetime.fromisoformat(date)
+    except ValueError:
+        return date
+    return f"{at.day} {at:%b %Y, %H:%M} UTC"
+
+
 def _origin(origin: events.Origin | None) -> tuple[tuple[str, str], ...]:
     if origin is None:
         return ()
-    rows = (("Date", origin.date), ("Commit", origin.commit), ("Platform", origin.platform))
+    rows = (
+        ("Date", shown_date(origin.date)),
+        ("Commit", origin.commit),
+        ("Platform", origin.platform),
+    )
     return tuple((name, value) for name, value in rows if value)
 
 

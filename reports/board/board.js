@@ -124,8 +124,11 @@
       if (form.elements.order) orderRows();
       keepReachable();
     }
-    const all = rows.length.toLocaleString("en");
-    shown.textContent = count === rows.length ? `all ${all} shown` : `${count.toLocaleString("en")} of ${all} shown`;
+    // Like the overview, only what a document states.
+    const counted = table ? rows.filter((row) => row.dataset.document) : rows;
+    const visible = counted.filter((row) => !row.hidden).length;
+    const all = counted.length.toLocaleString("en");
+    shown.textContent = visible === counted.length ? `all ${all} shown` : `${visible.toLocaleString("en")} of ${all} shown`;
     nothing.hidden = count > 0;
   };
 
@@ -402,17 +405,6 @@
       event.preventDefault();
       move(cell, ...STEPS[event.key]);
     }
-  });
-
-  // On paper, nothing can be expanded.
-
-  let closed = [];
-  window.addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details.card:not([open])")];
-    for (const card of closed) card.open = true;
-  });
-  window.addEventListener("afterprint", () => {
-    for (const card of closed) card.open = false;
   });
 
   window.addEventListener("hashchange", go);

@@ -36,6 +36,11 @@ class Step:
         return self.state not in NOT_ASKED
 
     @property
+    def is_partial(self) -> bool:
+        """Whether parts of the version's runs are missing."""
+        return bool(self.entry.gaps)
+
+    @property
     def version(self) -> str:
         """The version of the implementation."""
         return self.entry.author.version
@@ -94,8 +99,9 @@ class History:
         return "the only version tested" if len(self.asked) == 1 else "the oldest version tested"
 
     def in_release(self, release: str) -> tuple[Step, ...]:
-        """Returns the versions that were tested for a release."""
-        return tuple(step for step in self.asked if step.entry.kubernetes == release)
+        """Returns the versions that were tested for a release, those of complete runs first."""
+        found = (step for step in self.asked if step.entry.kubernetes == release)
+        return tuple(sorted(found, key=lambda step: step.is_partial))
 
 
 @dataclass(frozen=True)
@@ -107,9 +113,12 @@ class RequirementHistory:
 
     @cached_property
     def asked(self) -> tuple[History, ...]:
-        """The implementations for which the requirement was tested, the best verdicts first."""
+        """The implementations for which the requirement was tested, the best verdicts first.
+
+        Among equal verdicts, those of complete runs come first.
+        """
         found = (one for one in self.histories if one.asked)
-        return tuple(sorted(found, key=lambda history: VERDICTS.index(history.latest.verdict)))
+        return tuple(sorted(found, key=_rank))
 
     @property
     def not_asked(self) -> tuple[BoardImplementation, ...]:
@@ -131,6 +140,10 @@ class RequirementHistory:
     def count(self, verdict: Verdict) -> int:
         """Counts the implementations whose latest tested version has a verdict."""
         return sum(one.latest.verdict == verdict for one in self.asked)
+
+
+def _rank(history: History) -> tuple[int, bool]:
+    return VERDICTS.index(history.latest.verdict), history.latest.is_partial
 
 
 def requirement_history(

@@ -329,7 +329,7 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
 def _document_titles(board: Board) -> dict[str, str]:
     """Returns the cited documents' titles and languages, by key."""
     titles = {}
-    for key in dict.fromkeys(one.document for one in board.requirements):
+    for key in dict.fromkeys(one.document for one in board.documented_requirements):
         document = board.context.documents.get(key)
         title = (document.original_title or document.title) if document else key
         foreign = document is not None and document.lang != "en"
@@ -398,7 +398,7 @@ def _badge_text(entry: Entry) -> str:
     )
     if met.as_kubelet:
         # There is no space for the word "requirements".
-        said = f"{met.good:,} of {met.asked_count:,} met, {met.as_kubelet:,} like the kubelet"
+        said = f"{met.good:,} of {met.asked_count:,} met, {plural(met.as_kubelet, 'named defect')}"
     return f"incomplete: {said}" if entry.gaps else said
 
 
@@ -425,8 +425,10 @@ _ENVIRONMENT.filters |= {
     "good_first": views.good_first,
     "machines": _machines,
     "met": views.met_text,
+    "named": lambda state: views.NAMES.get(state, state),
     "number": STATES.index,
     "dated": views.dates_text,
+    "documented": is_documented,
     "size": views.size_text,
     "slug": slug,
     "sources": sources,

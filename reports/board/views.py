@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import Outcome, ReportedRequirement
     from numaproof.protocol.messages import Level
-    from numaproof.reports.board.data import BoardFinding, FoundIn, Kind, MachineSize, Tally
+    from numaproof.reports.board.data import BoardFinding, FoundIn, MachineSize, Tally
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
 
 
@@ -31,7 +31,7 @@ _LEGEND: Mapping[State, tuple[str, str]] = {
     "finding": ("!", "violates the requirement; confirmed by hand"),
     "known failure": ("~", "a known failure of another kind"),
     "own rules": ("◇", "legitimately follows rules of its own"),
-    "expected": ("≈", "a named defect that the kubelet of this release also has"),
+    "expected": ("≈", "only named defects of this release's kubelet"),
     "pass": ("✓", "as documented"),
     "unsupported": ("○", "not claimed, so not tested"),
     "untested": ("·", "not covered by any case in the run"),
@@ -42,6 +42,9 @@ SIGNS = {state: sign for state, (sign, _) in _LEGEND.items()}
 
 MEANINGS = {state: meaning for state, (_, meaning) in _LEGEND.items()}
 """The meaning of each state, for the legend."""
+
+NAMES: Mapping[State, str] = {"expected": "named defect"}
+"""The names of states that are not their own."""
 
 Bar = tuple["State", int, str, str]
 """A segment of a bar: state, count, start and width in percent."""
@@ -58,13 +61,14 @@ def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
     return [(one, counts[one]) for one in order if counts.get(one)]
 
 
-def count_text(kind: Kind, count: int) -> str:
-    """Formats the number of findings of a kind."""
-    return f"{count:,} {kind if count == 1 else _PLURALS.get(kind, kind)}"
+def count_text(state: State, count: int) -> str:
+    """Formats a number of findings, case runs or requirements of a kind or state."""
+    return f"{count:,} {NAMES.get(state, state) if count == 1 else _PLURALS.get(state, state)}"
 
 
-_PLURALS: Mapping[Kind, str] = {
+_PLURALS: Mapping[State, str] = {
     "crash": "crashes",
+    "expected": "named defects",
     "finding": "findings",
     "known failure": "known failures",
 }
@@ -113,7 +117,7 @@ def met_text(entry: Entry) -> str:
     """Formats how many of the tested requirements an entry meets."""
     met = entry.requirement_score
     said = f"{met.good:,} of {met.asked_count:,}" if met.asked_count else "nothing tested"
-    return f"{said}, {met.as_kubelet:,} like the kubelet" if met.as_kubelet else said
+    return f"{said}, {plural(met.as_kubelet, 'named defect')}" if met.as_kubelet else said
 
 
 @dataclass(frozen=True)

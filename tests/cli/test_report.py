@@ -24,13 +24,13 @@ def test_two_runs_of_the_same_program_are_equal(command: Command, tmp_path: Path
     events = tmp_path / "after" / "events.jsonl"
     ended = command("report", str(tmp_path / "before"), str(events))
     assert ended.code == 0
-    assert "Nothing newly fails; 0 still failing, 1 still good." in ended.out
+    assert "Nothing newly failing · 1 unchanged" in ended.out
     text, page = tmp_path / "comparison.md", tmp_path / "comparison.html"
     outputs = ("--out", str(text), "--out", str(page))
     ended = command("report", str(tmp_path / "before"), str(events), "--json", *outputs)
     assert json.loads(ended.out)["newly_failing"] == []
-    assert text.read_text("utf-8").startswith("# ✅ Nothing newly fails")
-    assert "<h1>Nothing newly fails</h1>" in page.read_text("utf-8")
+    assert text.read_text("utf-8").startswith("# ✅ Nothing newly failing")
+    assert "<h1>Nothing newly failing · 1 unchanged</h1>" in page.read_text("utf-8")
 
 
 def test_a_folder_without_events_is_an_error(command: Command, tmp_path: Path) -> None:

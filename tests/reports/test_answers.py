@@ -73,6 +73,15 @@ def test_answers_are_escaped(make_machine: MakeMachine) -> None:
     ET.XML(answers.svg(answer(make_machine(2, 1, 2, 1), EVIL)))
 
 
+def test_the_head_of_a_page_names_refused_pods_and_reasons(make_machine: MakeMachine) -> None:
+    one = answer(make_machine(2, 1, 2, 1))
+    story = replace(one.stories[0], pod="web", summary="6 CPUs of 4")
+    page = answers.html(replace(one, stories=(story,) * 5))
+    head = page.partition("<header")[2].partition("</header>")[0]
+    assert head.count("<p>web: 6 CPUs of 4</p>") == 3
+    assert "2 more reasons" in head
+
+
 def test_the_page_only_allows_its_own_style(make_machine: MakeMachine) -> None:
     page = answers.html(answer(make_machine(2, 1, 2, 1)))
     style = page.partition("<style>")[2].partition("</style>")[0]

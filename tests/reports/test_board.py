@@ -97,7 +97,7 @@ def test_named_defects_count_as_violations_of_the_documents() -> None:
     (one,) = implementations([data(requirements=outcomes)])
     met = one.newest.requirement_score
     assert (met.good, met.as_kubelet, met.asked_count, met.is_all) == (1, 1, 2, True)
-    assert met_text(one.newest) == "1 of 2, 1 like the kubelet"
+    assert met_text(one.newest) == "1 of 2, 1 named defect"
     (none,) = implementations([data(requirements={"C": {"unsupported": 1}})])
     assert not none.newest.requirement_score.is_all
     assert met_text(none.newest) == "nothing tested"

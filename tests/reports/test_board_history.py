@@ -103,6 +103,24 @@ def test_unknown_dates_are_called_unknown(tmp_path: Path) -> None:
     assert "unknown</span></td>" in pages["implementations/pinner.html"]
 
 
+def test_an_overview_of_unknown_dates_has_no_column_for_them(tmp_path: Path) -> None:
+    assert "Run on" not in site(tmp_path / "unknown", runs({"1.0": "✓"}))["index.html"]
+    assert "Run on" in site(tmp_path / "known", runs({"1.0": "✓"}, date="2026-03-01"))["index.html"]
+
+
+def test_complete_runs_come_before_partial_ones(tmp_path: Path) -> None:
+    made = [*runs({"1.0": "✓"}, gaps=("A part.",)), *runs({"1.1": "✓"})]
+    page = site(tmp_path, made)["requirements/cpu-static-001.html"]
+    cell = page.partition('data-label="Kubernetes ')[2].partition("</td>")[0]
+    assert cell.index("1.1") < cell.index("1.0") < cell.index("partial run")
+
+
+def test_named_defects_are_no_unmet_requirements(tmp_path: Path) -> None:
+    page = site(tmp_path, runs({"1.0": "≈"}))["requirements/cpu-static-001.html"]
+    assert "Why it isn't met" not in page
+    assert "Met except for named defects" in page
+
+
 def test_named_defects_link_to_their_requirements_and_issues(tmp_path: Path) -> None:
     issue = "https://github.com/kubernetes/kubernetes/issues/140495"
     known = NamedDefect("free-core-by-average", "It averages.", "It must not.", ("1.36",), issue)

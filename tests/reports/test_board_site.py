@@ -93,6 +93,7 @@ def test_undocumented_requirements_are_not_counted(tmp_path: Path) -> None:
     assert "1 of 1 requirement<" in (tmp_path / "badges" / "pinner.svg").read_text()
     # It has a row with its result.
     assert 'id="RECORDED/pinner" class="s0"' in shown["matrix.html"]
+    assert shown["matrix.html"].count('data-document=""') == 2
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,10 @@ def comparison(
 
 def test_the_first_screen_shows_the_largest_new_cause(comparison: Visit) -> None:
     page = comparison.open("comparison.html")
-    assert page.locator("h1").inner_text() == "3 case runs newly failing"
+    assert page.locator("h1").inner_text() == (
+        "3 newly failing · 1 fixed · 1 for another cause · 1 not in the later run"
+        " · 1 unchanged · 1 slower"
+    )
     first = page.locator(".first").inner_text()
     for text in ("it exited", "on desktop, server", "replay breaks"):
         assert text in first
@@ -79,17 +82,17 @@ def test_a_link_to_a_failure_opens_its_change(comparison: Visit) -> None:
 
 def test_changes_are_found(comparison: Visit) -> None:
     page = comparison.open("comparison.html?text=wrong+cpus")
-    assert page.locator("#shown").inner_text() == "2 changes"
+    assert page.locator("#shown").inner_text() == "2 of 7 changes"
     assert page.locator(".card:visible").count() == 2
     page.select_option("[name=outcome]", "pass")
-    assert page.locator("#shown").inner_text() == "1 change"
+    assert page.locator("#shown").inner_text() == "1 of 7 changes"
     assert page.url.endswith("?text=wrong+cpus&outcome=pass")
 
 
 def test_equal_runs_have_a_short_page(stream: MakeStream, run: MakeRun) -> None:
     same = summarize(stream(run()))
     page = comparison_html(compare(same, same))
-    assert "<h1>Nothing newly fails</h1>" in page
+    assert "<h1>Nothing newly failing" in page
     assert "<script" not in page
 
 

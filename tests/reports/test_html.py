@@ -117,6 +117,10 @@ def test_the_policy_only_allows_the_pages_style_and_script(
         assert f"'sha256-{digest}'" in policy
 
 
+def test_a_fault_names_the_call(stream: MakeStream, story: MakeRun) -> None:
+    assert "fault at admit: boom" in html(summarize(stream(story("boom", outcome="fault"))))
+
+
 def test_the_page_loads_nothing(stream: MakeStream, story: MakeRun) -> None:
     found = page(stream(story()))
     assert found.having("src")

@@ -72,19 +72,37 @@ def test_a_link_to_another_machine_opens_the_line_of_its_case(report: Visit) -> 
     assert "lost-20 on desktop, server: CPUs 2-3 are lost" in line.inner_text()
 
 
-def test_a_link_to_a_failure_that_is_gone_opens_its_case(report: Visit) -> None:
+def test_a_link_to_a_failure_that_is_gone_says_so_and_leads_to_its_case(report: Visit) -> None:
     page = report.open(f"report.html#{anchor('failure', 'quiet', 'desktop')}")
+    notice = page.locator("[role=status].warning")
+    assert notice.inner_text() == "quiet on desktop does not fail in this run. Its case"
+    notice.locator("a").click()
     assert page.locator(f'[id="{anchor("case", "quiet")}"]').is_visible()
+    assert notice.is_hidden()
+
+
+def test_a_linked_line_shows_its_title_and_command(report: Visit) -> None:
+    failure = anchor("failure", "lost-20", "desktop")
+    page = report.open(f"report.html#{failure}")
+    line = page.locator(f'[id="{failure}"]')
+    assert "Whole CPUs are exclusive" in line.inner_text()
+    line.get_by_text("Copy command").click()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("numaproof check --select")
+
+
+def test_the_first_box_tells_why_it_comes_first(report: Visit) -> None:
+    text = report.open("report.html").locator(".first").inner_text()
+    assert "First because it explains 40 of 41 failures (39 cases, 2 machines)." in text
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("NONE-1", "1 failure, 1 case"),
-        ("lost static-1", "40 failures, 39 cases"),
-        ("lost-20 server", "2 failures, 1 case"),
-        ("whole cpus are exclusive", "41 failures, 40 cases"),
-        ("memory differs", "1 failure, 0 cases"),
+        ("NONE-1", "1 of 41 failures, 1 of 41 cases"),
+        ("lost static-1", "40 of 41 failures, 39 of 41 cases"),
+        ("lost-20 server", "2 of 41 failures, 1 of 41 cases"),
+        ("whole cpus are exclusive", "41 of 41 failures, 40 of 41 cases"),
+        ("memory differs", "1 of 41 failures, 0 of 41 cases"),
     ],
 )
 def test_failures_are_found_by_requirement_title_machine_and_message(
@@ -103,7 +121,7 @@ def test_a_case_is_found_by_its_title(report: Visit) -> None:
     assert page.locator(".card:visible").count() == 0
     assert page.url.endswith("?text=quiet+pods")
     page.reload()
-    assert page.locator("#shown").inner_text() == "0 failures, 1 case"
+    assert page.locator("#shown").inner_text() == "0 of 41 failures, 1 of 41 cases"
     page.fill("[name=text]", "no such words")
     assert page.locator("#shown").inner_text() == "Nothing found."
     page.click("[type=reset]")
@@ -111,16 +129,30 @@ def test_a_case_is_found_by_its_title(report: Visit) -> None:
     assert page.locator(".card:visible").count() == 2
 
 
+def test_hits_are_on_the_screen_and_enter_opens_the_first(report: Visit) -> None:
+    page = report.open("report.html")
+    page.keyboard.press("/")
+    page.keyboard.type("memory differs")
+    card = page.locator(".card:visible")
+    box = card.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 800
+    assert page.locator(".first").is_hidden()
+    page.keyboard.press("Enter")
+    assert card.get_attribute("open") == ""
+    assert page.url.endswith(f"?text=memory+differs#{anchor('failure', 'memory', 'server')}")
+
+
 def test_a_cell_of_the_matrix_filters_by_area_and_machine(report: Visit) -> None:
     page = report.open("report.html")
     page.locator(".matrix tbody tr", has_text="server").locator("td a").last.click()
     assert page.url.endswith("?area=none+policy&machine=server")
-    assert page.locator("#shown").inner_text() == "1 failure, 1 case"
+    assert page.locator("#shown").inner_text() == "1 of 41 failures, 1 of 41 cases"
 
 
 def test_commands_and_issues_are_copied(report: Visit) -> None:
     page = report.open("report.html")
-    page.locator(".first .copy").click()
+    page.locator(".first").get_by_text("Copy command").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == "numaproof check --select static.exclusive --machine desktop"
     page.locator(".card").first.get_by_text("Copy Markdown for an issue").click()

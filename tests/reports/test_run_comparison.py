@@ -71,6 +71,17 @@ def test_every_change_is_listed(stream: MakeStream, run: MakeRun, compare: Compa
     compare("compared/report.md", comparison_markdown(found))
 
 
+def test_runs_are_described_by_what_differs(stream: MakeStream, run: MakeRun) -> None:
+    first = summarize(stream(run(), start={"command": "numaproof check --out before"}))
+    second = summarize(stream(run(), start={"command": "numaproof check"}))
+    text = comparison_text(compare(first, second, ("before", "after")))
+    assert text.splitlines()[:3] == [
+        "Both:   kubelet 1.35.4, Kubernetes 1.35, level kubelet",
+        "Before: before, numaproof check --out before: passed",
+        "After:  after, numaproof check: passed",
+    ]
+
+
 def test_findings_are_compared_by_signature(stream: MakeStream, divergence: MakeDivergence) -> None:
     fuzz = {"kind": "fuzz"}
     old = stream(divergence(title="A", signature="a"), start=fuzz, outcomes={"fail": 1})

@@ -8,7 +8,7 @@ import pytest
 
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol.events import ReportedRequirement
-from numaproof.reports.sources import Place, Source, sources
+from numaproof.reports.sources import Place, Source, citation, sources
 
 DOCUMENTS = load_registry().reported_documents()
 KUBERNETES = "https://github.com/kubernetes/kubernetes"
@@ -82,6 +82,8 @@ def test_documents_have_their_real_titles_and_languages() -> None:
     first, second, third = sources(row, DOCUMENTS)
     assert (first.title, first.lang) == ("Менеджери ресурсів вузлів", "uk")
     assert first.about == "Node Resource Managers, Ukrainian, Kubernetes 1.35"
+    assert first.english_name == "Node Resource Managers (Ukrainian)"
+    assert citation(row, DOCUMENTS).startswith("Node Resource Managers (Ukrainian), ")
     assert second.title == "節點資源管理器"
     assert third.places == ()
 
