@@ -502,18 +502,20 @@ def _requested_cpus(container: PodContainer) -> Fraction:
 def _with_cpus(pod: Pod, counts: Mapping[str | None, int]) -> Pod:
     """Returns a pod with other numbers of CPUs, by container; None is the pod as a whole."""
 
-    def changed(amounts: Mapping[str, Any], name: str | None) -> dict[str, Any]:
+    def with_cpus(amounts: Mapping[str, Any], name: str | None) -> dict[str, Any]:
         return {**amounts, requests.CPU: counts[name]}
 
     if None in counts:
         pod = replace(
             pod,
-            budget=changed(pod.budget or {}, None),
-            requests=changed(pod.requests, None),
-            limits=changed(pod.limits, None),
+            budget=with_cpus(pod.budget or {}, None),
+            requests=with_cpus(pod.requests, None),
+            limits=with_cpus(pod.limits, None),
         )
     resized = (
-        replace(one, requests=changed(one.requests, one.name), limits=changed(one.limits, one.name))
+        replace(
+            one, requests=with_cpus(one.requests, one.name), limits=with_cpus(one.limits, one.name)
+        )
         if one.name in counts
         else one
         for one in pod.containers

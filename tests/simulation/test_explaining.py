@@ -366,6 +366,7 @@ def test_an_amount_that_is_not_whole_is_named_with_the_amount_to_write() -> None
     for text, advice in (
         ("1073741824000m", "write 1Gi"),
         ("1.5Gi", "write 1536Mi"),
+        ("512m", "write 512Mi if that is meant"),
         ("1073741824500m", "write 1073741825"),
     ):
         (result,) = ask(asked, pod("odd", {"cpu": "1", "memory": text})).pods
