@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,7 +37,7 @@ class FleetOptions(NamedTuple):
 
     Attributes:
         configs: the configuration instead of the nodes' own.
-        devices: the nodes' devices.
+        devices: the nodes' devices; ``NODE:DEVICES`` are those of a single node.
         kubernetes: the release instead of the nodes' own; empty if they keep theirs.
         newest: the release of nodes whose own is unknown.
         assume: what to assume where a machine's description says nothing; ``NODE:KEY`` is about
@@ -63,6 +64,8 @@ def read_fleet(
         click.UsageError: two nodes have the same name, or a node has no configuration.
         DocumentError: a file is invalid.
     """
+    from numaproof.simulation.devices import split_node
+
     nodes: dict[str, NamedNode] = {}
     notes: dict[str, list[str]] = {}
     reader = _Reader(options)
@@ -75,10 +78,11 @@ def read_fleet(
         nodes[named.name] = named
         for remark in remarks:
             notes.setdefault(remark, []).append(named.name)
-    for key, _ in options.assume:
-        node, colon, _ = key.rpartition(":")
-        if colon and node not in nodes:
-            raise click.UsageError(f"--assume {key}: no node {node!r}; it has: {', '.join(nodes)}")
+    about = [(f"--assume {key}", key.rpartition(":")[0]) for key, _ in options.assume]
+    about += [(f"--devices {text}", split_node(text)[0]) for text in options.devices]
+    for option, node in about:
+        if node and node not in nodes:
+            raise click.UsageError(f"{option}: no node {node!r}; it has: {', '.join(nodes)}")
     return tuple(nodes.values()), tuple(
         f"{_names(names)}: {_typed(remark, names)}" for remark, names in notes.items()
     )
@@ -90,9 +94,9 @@ _ANY = "NODE"
 
 def _typed(remark: str, names: Sequence[str]) -> str:
     """Returns a remark with the option as it must be typed, if it is about a single node."""
-    return (
-        remark.replace(f"--assume {_ANY}:", f"--assume {names[0]}:") if len(names) == 1 else remark
-    )
+    if len(names) > 1:
+        return remark
+    return re.sub(rf"--(assume|devices) {_ANY}:", rf"--\1 {names[0]}:", remark)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -149,8 +153,9 @@ class _Reader:
             node_name="",
         )
         plugins, unsure = devices.as_recorded(
-            devices.read(options.devices, described.machine), state.devices
+            devices.of_node(options.devices, name, described.machine), state.devices
         )
+        described = described.with_known_devices(devices.counts(plugins))
         question = Question(
             described.machine,
             settings.settings,
@@ -161,25 +166,24 @@ class _Reader:
             state=state.state,
             unknown_memory=described.unknown_memory,
         )
-        require_pods_on_node(question, on_node)
+        require_pods_on_node(question, on_node, f"collect {name} again, with its pods")
         missing: Iterable[str] = ()
         if node.record:
             # One line for all nodes that lack the same.
             record = msgspec.structs.replace(node.record, node=_ANY)
             missing = missing_parts(node.file, record, _PARTS)
-        lines = (of_node(line, _ANY) for line in described.lines)
         notes = (
             *unknown_release(node, kubernetes),
             *missing,
             *(() if node.pods else (NO_PODS,)),
-            *lines,
+            *described.lines,
             *settings.notes,
             *unknown,
             *state.notes,
             *unsure,
             *assumptions(question),
         )
-        remarks = tuple(note.removeprefix(f"{node.file}: ") for note in notes)
+        remarks = tuple(of_node(note, _ANY).removeprefix(f"{node.file}: ") for note in notes)
         return NamedNode(name, question, settings.adds_defaults), remarks
 
     def _machine(self, name: str, node: CapturedNode, kubernetes: str) -> MachineText:

@@ -78,7 +78,7 @@ node_devices_option = click.option(
     multiple=True,
     metavar="NAME=COUNT@NODES,...|FILE",
     help="Devices of the node, such as vendor.example/nic=4@0 for four NICs near NUMA node 0."
-    " Repeatable.",
+    " NODE:NAME=COUNT are those of one of several nodes. Repeatable.",
 )
 
 

@@ -75,10 +75,23 @@ def recorded_devices(
     return found, tuple(f"{folder}/{state_files.DEVICES}: {one}" for one in wrong)
 
 
-def require_pods_on_node(question: Question, on_node: Sequence[user_files.UserFile]) -> None:
+_ADD_PODS = (
+    "add the pods with --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
+    " spec.nodeName=NODE -o yaml > FILE"
+)
+
+
+def require_pods_on_node(
+    question: Question, on_node: Sequence[user_files.UserFile], fix: str = _ADD_PODS
+) -> None:
     """Checks that the pods that a node's checkpoints record are given.
 
     They are not needed if the kubelet refuses to start with the checkpoints.
+
+    Args:
+        question: the node.
+        on_node: the files with its pods.
+        fix: how to give them.
 
     Raises:
         click.UsageError: they are not.
@@ -96,9 +109,7 @@ def require_pods_on_node(question: Question, on_node: Sequence[user_files.UserFi
         _, answer = start_reference(question, str(folder))
     if not isinstance(answer, StartRefused):
         raise click.UsageError(
-            f"--state {state.folder}: the files name {plural(len(uids), 'pod')} by uid; add the"
-            " pods with --pods-on-node FILE, made by: kubectl get pods -A --field-selector"
-            " spec.nodeName=NODE -o yaml > FILE"
+            f"--state {state.folder}: the files name {plural(len(uids), 'pod')} by uid; {fix}"
         )
 
 

@@ -215,12 +215,15 @@ def simulate(
         click.echo(note, err=True)
     if files or not (state or on_node or remove or restart or later):
         user_files.require_pods(asked, files)
-    described = user_files.machine_for(
-        settings.settings, read_machine(machine, kubernetes, assume), state=state is not None
-    )
+    text = read_machine(machine, kubernetes, assume)
     node = read_state(state, on_node, kubernetes, lenient=lenient, node_name=node_name)
     plugins, unsure = given_devices.as_recorded(
-        given_devices.read(devices, described.machine), node.devices
+        given_devices.read(devices, text.machine), node.devices
+    )
+    described = user_files.machine_for(
+        settings.settings,
+        text.with_known_devices(given_devices.counts(plugins)),
+        state=state is not None,
     )
     actions = what_ifs(
         click.get_current_context(), remove, later, kubernetes, lenient=lenient, replicas=replicas

@@ -129,12 +129,8 @@ def upgrade(
     if files:
         user_files.require_pods(found, files)
     document = settings.document if settings else None
-    described = user_files.machine_for(
-        settings.settings if settings else {},
-        read_machine(machine, before, assume),
-        state=state is not None,
-    )
-    info = described.machine
+    text = read_machine(machine, before, assume)
+    info = text.machine
     checkpoints = load_files(state.place, state.name) if state else None
     if not settings and checkpoints and (recording := dict(recording_files(checkpoints))):
         name, policy = next(iter(recording.items()))
@@ -144,6 +140,11 @@ def upgrade(
         )
     record, lost = recorded_devices(checkpoints or {}, state.name if state else "", before)
     plugins, unsure = given_devices.as_recorded(given_devices.read(devices, info), record)
+    described = user_files.machine_for(
+        settings.settings if settings else {},
+        text.with_known_devices(given_devices.counts(plugins)),
+        state=state is not None,
+    )
     question = UpgradeQuestion(
         machine=info,
         config=settings.settings if settings else {},

@@ -451,7 +451,11 @@ def _unschedulable_result(
             f"the node has no {names}",
             (Scheduling(text),),
             (
-                *(f"did you mean {name}, which the node has" for name in meant if name),
+                *(
+                    f"request {name}, which the node has, if that is meant"
+                    for name in meant
+                    if name
+                ),
                 f"if the node has such devices, declare them, for example {example}",
             ),
             Cause("device plugin", tuple(missing)),

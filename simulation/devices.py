@@ -43,6 +43,35 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     healthy: bool = True
 
 
+def split_node(text: str) -> tuple[str, str]:
+    """Splits ``NODE:VALUE`` into the name of a node, which can be empty, and the value."""
+    if os.path.exists(text) or ":" not in text:  # noqa: PTH110 - as in `read`
+        return "", text
+    node, _, value = text.partition(":")
+    return node, value
+
+
+def of_node(texts: Iterable[str], name: str, machine: MachineInfo) -> tuple[DeviceResource, ...]:
+    """Returns the devices of one of several nodes, as `read` does.
+
+    Values for the node itself replace those of all nodes, by resource.
+
+    Raises:
+        DevicesError, fakesys.DocumentError: as in `read`.
+    """
+    split = [split_node(text) for text in texts]
+    common, own = (
+        {one.resource: one for one in read([text for node, text in split if node == of], machine)}
+        for of in ("", name)
+    )
+    return tuple((common | own).values())
+
+
+def counts(plugins: Iterable[DeviceResource]) -> dict[str, int]:
+    """Returns the numbers of devices by resource."""
+    return {one.resource: len(one.ids) for one in plugins}
+
+
 def read(texts: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ...]:
     """Returns the devices described by option values or files.
 

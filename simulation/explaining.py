@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
@@ -24,7 +25,7 @@ from numaproof.reference.devices.state import Devices, DeviceState
 from numaproof.reference.errors import AdmissionError, AllocationError
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.requests import container_amounts, peak
-from numaproof.reference.pods import quantity
+from numaproof.reference.pods import containers, quantity
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import Demand, Resources, TopologyHint
 from numaproof.reference.topology.hints import Hints as ResourceHints
@@ -43,6 +44,7 @@ from numaproof.simulation.requests import amount, amounts, free_of, is_memory, m
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from numaproof.reference.capacity.allocatable import Shortage
     from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -418,7 +420,7 @@ _NAMES: dict[type[Manager[Any]], str] = {
 
 
 def explain_shortage(
-    setup: NodeSetup, pod: Pod, failure: FailedAllocation, names: Mapping[str, str]
+    node: StartedNode, pod: Pod, failure: FailedAllocation, names: Mapping[str, str]
 ) -> tuple[Allocation, tuple[str, ...]]:
     """Returns the shortage, and advice that would certainly help, if any.
 
@@ -427,8 +429,8 @@ def explain_shortage(
     manager = failure.manager
     if failure.error.reason == "EmptyPodSharedPoolError":
         return _allocation(failure, str(failure.error), Candidates()), ()
-    if isinstance(manager, CPUManager) and setup.cpu:
-        return _cpus(setup.cpu, manager, pod, failure, names)
+    if isinstance(manager, CPUManager) and node.setup.cpu:
+        return _cpus(node, node.setup.cpu, pod, failure, names)
     if isinstance(manager, MemoryManager):
         return _memory(manager, pod, failure)
     assert isinstance(manager, DeviceManager)
@@ -442,12 +444,14 @@ def manager_name(manager: Manager[Any]) -> str:
 
 
 def _cpus(
+    node: StartedNode,
     policy: StaticCPUPolicy,
-    manager: CPUManager,
     pod: Pod,
     failure: FailedAllocation,
     names: Mapping[str, str],
 ) -> tuple[Allocation, tuple[str, ...]]:
+    manager = failure.manager
+    assert isinstance(manager, CPUManager)
     count = requests.exclusive_cpus(pod, failure.container)
     reusable = manager.state.reuse.of(pod.uid)
     available = policy.available(manager.state)
@@ -457,14 +461,15 @@ def _cpus(
     if failure.error.reason != "SMTAlignmentError":
         holders = _describe_holders(policy, manager, reusable, names)
         text = f"{amount('cpu', count)} requested, {free} free. {holders}"
-        helps = 0 < free < count and not _needs_more_cpus(pod, failure.container)
-        return _allocation(failure, text, where), (
-            f"request at most {amount('cpu', free)}",
-        ) * helps
+        return _allocation(failure, text, where), tuple(
+            _fewer_cpus(node, pod, failure.container, min(free, count - 1))
+        )
     rule = f"full-pcpus-only assigns whole cores of {amount('cpu', per_core)} each"
     if count % per_core:
         text = f"{rule}: {count} is not a multiple of {per_core}"
-        return _allocation(failure, text, Candidates()), (_whole_cores(pod, failure, per_core),)
+        return _allocation(failure, text, Candidates()), tuple(
+            _whole_cores(node, pod, failure.container, per_core)
+        )
     broken = CPUSet.from_mask(policy.broken_cores & ~policy.reserved)
     unusable = f" CPUs that share a core with a reserved CPU do not count: {broken}."
     whole = (available & ~policy.broken_cores).bit_count()
@@ -475,31 +480,75 @@ def _cpus(
     return _allocation(failure, text, Candidates()), ()
 
 
-def _needs_more_cpus(pod: Pod, container: PodContainer | None) -> bool:
-    """Whether containers after this one also need exclusive CPUs; not known for the whole pod."""
-    if container is None:
-        return False
-    later = pod.containers[pod.containers.index(container) + 1 :]
-    return any(pod.exclusive_cpus(one) for one in later)
+def _fewer_cpus(
+    node: StartedNode, pod: Pod, container: PodContainer | None, most: int
+) -> Iterator[str]:
+    """Advises on the largest number of CPUs, up to `most`, with which the node admits the pod."""
+    name = container.name if container else None
+    # A pod's budget is never below what its containers request.
+    least = 1 if container else math.ceil(containers.peak(pod.containers, _requested_cpus))
+    for count in range(most, max(1, least) - 1, -1):
+        smaller = _with_cpus(pod, {name: count})
+        if not node.shortages(smaller):
+            if _admits(node, smaller, node.setup.topology_policy):
+                yield f"request at most {amount('cpu', count)}"
+            return
 
 
-def _whole_cores(pod: Pod, failure: FailedAllocation, per_core: int) -> str:
+def _requested_cpus(container: PodContainer) -> Fraction:
+    return quantity.parse(container.requests.get(requests.CPU, 0))
+
+
+def _with_cpus(pod: Pod, counts: Mapping[str | None, int]) -> Pod:
+    """Returns a pod with other numbers of CPUs, by container; None is the pod as a whole."""
+
+    def with_cpus(amounts: Mapping[str, Any], name: str | None) -> dict[str, Any]:
+        return {**amounts, requests.CPU: counts[name]}
+
+    if None in counts:
+        pod = replace(
+            pod,
+            budget=with_cpus(pod.budget or {}, None),
+            requests=with_cpus(pod.requests, None),
+            limits=with_cpus(pod.limits, None),
+        )
+    resized = (
+        replace(
+            one, requests=with_cpus(one.requests, one.name), limits=with_cpus(one.limits, one.name)
+        )
+        if one.name in counts
+        else one
+        for one in pod.containers
+    )
+    return replace(pod, containers=tuple(resized))
+
+
+def _whole_cores(
+    node: StartedNode, pod: Pod, container: PodContainer | None, per_core: int
+) -> Iterator[str]:
     """Advises on the requests of all containers whose CPUs don't fill cores."""
+    counts: dict[str | None, int] = {one.name: pod.exclusive_cpus(one) for one in pod.containers}
+    if container is None:
+        counts = {None: requests.exclusive_cpus(pod, None)}
+    odd = {name: count for name, count in counts.items() if count % per_core}
+    fewer = {name: count // per_core * per_core or per_core for name, count in odd.items()}
+    more = {name: count // per_core * per_core + per_core for name, count in odd.items()}
+    fitting = [
+        one
+        for one in (fewer, more)
+        if _admits(node, _with_cpus(pod, one), node.setup.topology_policy)
+    ]
+    if not fitting:
+        return
 
-    def choice(count: int) -> str:
-        below = count // per_core * per_core
-        *first, last = (one for one in (below, below + per_core) if one)
+    def choice(name: str | None) -> str:
+        *first, last = sorted({one[name] for one in fitting})
         return " or ".join((*map(str, first), plural(last, "CPU")))
 
-    if failure.container is None:
-        return f"request {choice(requests.exclusive_cpus(pod, None))}"
-    counts = {one.name: pod.exclusive_cpus(one) for one in pod.containers}
-    odd = {name: count for name, count in counts.items() if count % per_core}
     if len(odd) == 1:
-        return f"request {choice(counts[failure.container.name])}"
-    return "request " + " and ".join(
-        f"{choice(count)} for container {name}" for name, count in odd.items()
-    )
+        yield f"request {choice(*odd)}"
+    else:
+        yield "request " + " and ".join(f"{choice(name)} for container {name}" for name in odd)
 
 
 def _describe_holders(
@@ -741,7 +790,7 @@ def explain(node: StartedNode, pod: Pod, names: Mapping[str, str]) -> Explanatio
                 setup, node.device_manager.state, pod, failed.container
             )
             steps.append(_request(pod, failed.container, asked))
-        allocation, advice = explain_shortage(setup, pod, failed, names)
+        allocation, advice = explain_shortage(node, pod, failed, names)
         summary = f"{_who(failed.container)}: {allocation.text}"
         return Explanation(summary, (*steps, allocation), advice, _cause(node, pod, observed))
     refused = next((one for one in observed.merges if not one.admitted), None)
@@ -871,6 +920,11 @@ def _who(container: PodContainer | None) -> str:
 def _advice(node: StartedNode, policy: TopologyPolicy, pod: Pod) -> Iterator[str]:
     for name in _WEAKER.get(policy.name, ()):
         weaker = replace(policy, name=name, rules=replace(policy.rules, single=False))
-        if observe(node, pod, weaker).admitted:
+        if _admits(node, pod, weaker):
             yield f"the pod would be admitted with topologyManagerPolicy: {name}"
             return
+
+
+def _admits(node: StartedNode, pod: Pod, policy: TopologyPolicy | None) -> bool:
+    """Whether the node would admit a pod under a policy of the Topology Manager."""
+    return observe(node, pod, policy).admitted and not node.shortages(pod)

@@ -34,6 +34,7 @@ from numaproof.simulation.pods_on_node import (
     uid_on_node,
 )
 from numaproof.simulation.resizing import with_allocated_resources
+from numaproof.simulation.selectors import mismatches
 from numaproof.simulation.workloads import (
     items_without_template,
     misplaced_containers,
@@ -334,6 +335,7 @@ class _Reader:
         """Checks the fields of an object, as far as they are known."""
         if owner.type_:
             self._check(owner, owner.path, owner.fields, owner.type_)
+            refuse(tuple(mismatches(owner)))
         else:
             self._refuse_unknown({str(one): one for one in slips(owner)}.values())
 

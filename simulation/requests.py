@@ -142,7 +142,7 @@ def inexact_memory(pod: Pod, container: PodContainer | None) -> tuple[str, tuple
     instead = quantity.canonical(math.ceil(quantity.parse(text)), "binary")
     message = f"the kubelet cannot convert {kind} {text} to a whole number of bytes"
     if likely := likely_amount(text):
-        return message, (f"is it {likely}?",)
+        return message, (f"write {likely} if that is meant",)
     return message, () if quantity.exact(instead) is None else (f"write {instead}",)
 
 

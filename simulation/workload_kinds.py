@@ -16,17 +16,20 @@ if TYPE_CHECKING:
 
 
 class Count(NamedTuple):
-    """A factor of a number of pods: the smallest value at some paths.
+    """A factor of a number of pods: the value at a path.
 
     Attributes:
-        paths: the paths, as in `Template`.
+        path: the path, as in `Template`; empty if there is only a default.
+        quotient: two paths whose quotient, rounded up, is the factor if there is no value at
+            `path` but one at the first of them; the second is 1 by default.
         default: the factor if there is no value.
         less: a number to subtract.
         at_least, at_most: the paths of bounds; can be empty.
         none_if: the path of a field that, if true, means no pods; can be empty.
     """
 
-    paths: tuple[str, ...]
+    path: str = ""
+    quotient: tuple[str, str] = ("", "")
     default: int = 1
     less: int = 0
     at_least: str = ""
@@ -36,8 +39,8 @@ class Count(NamedTuple):
     @property
     def all_paths(self) -> tuple[str, ...]:
         """The paths of all fields that count."""
-        more = (self.at_least, self.at_most, self.none_if)
-        return (*self.paths, *filter(None, more))
+        more = (*self.quotient, self.at_least, self.at_most, self.none_if)
+        return tuple(filter(None, (self.path, *more)))
 
 
 class Template(NamedTuple):
@@ -46,7 +49,8 @@ class Template(NamedTuple):
     Attributes:
         path: the fields that lead there; ``[]`` is every item of a list, ``{}`` every value of a
             mapping. A ``|`` separates alternatives for a field: the first that is set counts. The
-            name of an annotation follows ``annotations.``.
+            name of an annotation follows ``annotations.``, and that of one of Flink's options
+            ``flinkConfiguration.``.
         counts: the number of pods is the product of these factors. Their paths begin like `path`.
         role: a name for the pods of this template, or the path of one. By default, the field
             ``name`` of the list's item, or the key of the mapping.
@@ -70,11 +74,11 @@ class Template(NamedTuple):
 
 
 def _replicas(path: str = "spec.replicas", default: int = 1) -> tuple[Count, ...]:
-    return (Count((path,), default),)
+    return (Count(path, default=default),)
 
 
 def _parallelism(job: str = "spec") -> tuple[Count, ...]:
-    return (Count((f"{job}.parallelism", f"{job}.completions")),)
+    return (Count(f"{job}.parallelism", at_most=f"{job}.completions"),)
 
 
 def _kubeflow(name: str, *keys: str) -> tuple[Template, ...]:
@@ -85,7 +89,7 @@ def _kubeflow(name: str, *keys: str) -> tuple[Template, ...]:
 def _ray(cluster: str, *more: Template) -> tuple[Template, ...]:
     group = f"{cluster}.workerGroupSpecs[]"
     replicas = Count(
-        (f"{group}.replicas",),
+        f"{group}.replicas",
         default=0,
         at_least=f"{group}.minReplicas",
         at_most=f"{group}.maxReplicas",
@@ -113,7 +117,7 @@ def _leader_workers(path: str, *outer: Count) -> tuple[Template, ...]:
     leaders, workers = f"{path}.leaderTemplate|workerTemplate", f"{path}.workerTemplate"
     return (
         Template(leaders, outer, "leader"),
-        Template(workers, (*outer, Count((size,), less=1)), "worker"),
+        Template(workers, (*outer, Count(size, less=1)), "worker"),
     )
 
 
@@ -152,15 +156,15 @@ def _spark(path: str) -> tuple[Template, ...]:
     )
 
 
-def _flink(name: str, role: str, *, is_assumed: bool) -> Template:
-    counts, note = _replicas(f"spec.{name}.replicas"), "its limits equal its resources"
-    return Template(f"spec.{name}", counts, role, composed_pods.flink_pod, is_assumed, note)
+def _flink(name: str, role: str, count: Count, *, is_assumed: bool = False) -> Template:
+    note = "its limits equal its resources"
+    return Template(f"spec.{name}", (count,), role, composed_pods.flink_pod, is_assumed, note)
 
 
 def _knative(path: str) -> tuple[Template, ...]:
     note = "the container queue-proxy is added"
     scale = "autoscaling.knative.dev/min-scale|autoscaling.knative.dev/minScale"
-    counts = (Count((), at_least=f"{path}.metadata.annotations.{scale}"),)
+    counts = (Count(at_least=f"{path}.metadata.annotations.{scale}"),)
     return (Template(path, counts, "", composed_pods.knative_pod, is_assumed=True, note=note),)
 
 
@@ -186,6 +190,13 @@ _SCALED = (Template("spec.template", _replicas()),)
 _JOB = (Template("spec.template", _parallelism()),)
 _CRON_JOB = (Template("spec.jobTemplate.spec.template", _parallelism("spec.jobTemplate.spec")),)
 _RUNTIME = _replicated_jobs("spec.template.spec")
+_TASK_MANAGERS = Count(
+    "spec.taskManager.replicas",
+    quotient=(
+        "spec.job.parallelism",
+        "spec.flinkConfiguration.taskmanager.numberOfTaskSlots",
+    ),
+)
 _UNITED = "statefulSetTemplate|advancedStatefulSetTemplate|cloneSetTemplate|deploymentTemplate"
 
 KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
@@ -250,8 +261,8 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
         *_dask("spec.cluster.spec"),
     ),
     ("flink.apache.org", "FlinkDeployment"): (
-        _flink("jobManager", "job-manager", is_assumed=False),
-        _flink("taskManager", "task-manager", is_assumed=True),
+        _flink("jobManager", "job-manager", Count("spec.jobManager.replicas")),
+        _flink("taskManager", "task-manager", _TASK_MANAGERS, is_assumed=True),
     ),
     ("argoproj.io", "Workflow"): _argo("spec"),
     ("argoproj.io", "WorkflowTemplate"): _argo("spec"),
@@ -276,7 +287,8 @@ KINDS: Mapping[tuple[str, str], tuple[Template, ...]] = {
     ("keda.sh", "ScaledJob"): (
         Template(
             "spec.jobTargetRef.template",
-            _parallelism("spec.jobTargetRef"),
+            (Count(at_least="spec.minReplicaCount"), *_parallelism("spec.jobTargetRef")),
+            note="its scaler decides how many Jobs there are; only the fewest are counted",
             around=("spec.jobTargetRef", "JobSpec"),
         ),
     ),

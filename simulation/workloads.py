@@ -7,7 +7,7 @@ by their shape.
 from __future__ import annotations
 
 from itertools import islice
-from math import prod
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.inputs.documents import dotted_path, value_at
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.inputs.documents import Document, DocumentError, PathTuple
-    from numaproof.simulation.workload_kinds import Template
+    from numaproof.simulation.workload_kinds import Count, Template
 
 
 class Workload(NamedTuple):
@@ -245,8 +245,8 @@ def _slips_along(
     workload: Workload, steps: tuple[str, ...], keys: tuple[str, ...]
 ) -> Iterator[DocumentError]:
     for number, step in enumerate(steps):
-        if step == _ANNOTATIONS:
-            return  # Similar annotations mean other things.
+        if step in _FREELY_NAMED:
+            return  # Similar names mean other things.
         for place in _expand(workload, steps[:number]):
             value = value_at(workload.fields, place)
             if step == _ITEM or not isinstance(value, dict):
@@ -321,15 +321,16 @@ def _is_object(value: Mapping[str, Any]) -> bool:
 
 
 _ITEM, _VALUE = "[]", "{}"
-_ANNOTATIONS = "annotations"
+_FREELY_NAMED = frozenset({"annotations", "flinkConfiguration"})
+"""The mappings whose keys have dots and whose values are texts."""
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """Splits a path; ``[]`` and ``{}`` become steps of their own, and so does an annotation."""
-    fields_, _, annotation = path.partition(f"{_ANNOTATIONS}.")
-    spaced = fields_.replace(_ITEM, f".{_ITEM}").replace(_VALUE, f".{_VALUE}")
+    """Splits a path; ``[]`` and ``{}`` become steps of their own, and so do keys with dots."""
+    spaced = path.replace(_ITEM, f".{_ITEM}").replace(_VALUE, f".{_VALUE}")
     steps = tuple(filter(None, spaced.split(".")))
-    return (*steps, _ANNOTATIONS, annotation) if annotation else steps
+    free = next((number for number, step in enumerate(steps) if step in _FREELY_NAMED), len(steps))
+    return (*steps[: free + 1], *filter(None, (".".join(steps[free + 1 :]),)))
 
 
 def _expand(workload: Workload, steps: tuple[str, ...]) -> list[PathTuple]:
@@ -395,9 +396,10 @@ def _numbers(
 ) -> Iterator[tuple[int, bool]]:
     """Yields the factors of the number of pods, and whether the object sets them."""
     for factor in template.counts:
-        found = (_number(workload, text, place) for text in factor.paths)
-        values = [value for value in found if value is not None]
-        number = max(0, min(values, default=factor.default) - factor.less)
+        value = _number(workload, factor.path, place)
+        if value is None:
+            value = _quotient(workload, factor, place)
+        number = max(0, (factor.default if value is None else value) - factor.less)
         at_least, at_most = (
             _number(workload, text, place) for text in (factor.at_least, factor.at_most)
         )
@@ -406,18 +408,24 @@ def _numbers(
             number = min(number, at_most)
         if at_least is not None:
             number = max(number, at_least)
-        yield 0 if none is True else number, bool(values) or at_least is not None
+        yield 0 if none is True else number, (value, at_least) != (None, None)
+
+
+def _quotient(workload: Workload, factor: Count, place: PathTuple) -> int | None:
+    """Returns the quotient of a factor, rounded up; None if its first path has no value."""
+    whole, part = (_number(workload, text, place) for text in factor.quotient)
+    return None if whole is None else ceil(whole / max(1, part or 1))
 
 
 def _number(workload: Workload, path: str, place: PathTuple) -> int | None:
-    """Returns the number at a path, as text if it is an annotation; None if there is none."""
+    """Returns the number at a path, as text if it is named freely; None if there is none."""
     if not path:
         return None
     *inside, last = _bind(_steps(path), place)
     choices = [(*inside, name) for name in str(last).split("|")]
     steps = next((one for one in choices if value_at(workload.fields, one) is not None), choices[0])
     value = value_at(workload.fields, steps)
-    is_text = _ANNOTATIONS in steps and isinstance(value, str) and value.isdecimal()
+    is_text = not _FREELY_NAMED.isdisjoint(steps) and isinstance(value, str) and value.isdecimal()
     number = int(value) if is_text else value
     if number is None or (type(number) is int and number >= 0):
         return number

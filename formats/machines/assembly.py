@@ -84,6 +84,7 @@ def assemble(
         machine=_discover(profile, no_cpu),
         missing=(*gaps, *more),
         settings=text.settings,
+        devices=text.devices,
         notes=text.notes,
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from numaproof.protocol.machine import MachineInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Subject = Literal[
     "numbers",
@@ -77,6 +80,20 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
 
 
+class ListedDevices(msgspec.Struct, frozen=True, kw_only=True):
+    """The devices of a resource, as `--devices` takes them.
+
+    Attributes:
+        resource: its name.
+        count: how many there are.
+        groups: their numbers with their NUMA nodes, such as ``2@0,1@1``.
+    """
+
+    resource: str
+    count: int
+    groups: str
+
+
 class Description(msgspec.Struct, frozen=True, kw_only=True):
     """What a text says about a machine.
 
@@ -96,6 +113,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         memory: the machine's, in bytes.
         hugepages: the machine's, by page size in KiB.
         settings: fields of its kubelet's configuration that the text shows.
+        devices: what its device plugins offer, which isn't part of the machine.
         notes: remarks about what the text says, a clause each.
     """
 
@@ -114,6 +132,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None = None
     hugepages: dict[int, int] | None = None
     settings: dict[str, str] = {}
+    devices: tuple[ListedDevices, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -135,6 +154,7 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
         machine: the machine.
         missing: what the text doesn't say.
         settings: fields of its kubelet's configuration that the text shows.
+        devices: what its device plugins offer, unless it is known otherwise.
         notes: remarks about what it says, a clause each.
         title: a line that describes it; empty if it has none.
     """
@@ -145,6 +165,7 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
     machine: MachineInfo
     missing: tuple[Gap, ...] = ()
     settings: dict[str, str] = {}
+    devices: tuple[ListedDevices, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -162,4 +183,21 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
             + (f" ({gap.remedy})" if gap.remedy else "")
             for gap in self.missing
         )
-        return (*gaps, *(f"{self.file}: {note}" for note in self.notes))
+        devices = (
+            f"lists {one.count} {one.resource}: add --devices {one.resource}={one.groups}"
+            for one in self.devices
+        )
+        return (*gaps, *(f"{self.file}: {note}" for note in (*self.notes, *devices)))
+
+    def with_known_devices(self, counts: Mapping[str, int]) -> MachineText:
+        """Returns the text without devices that are known, with a note if their numbers differ.
+
+        `counts` are the numbers of known devices by resource.
+        """
+        unknown = tuple(one for one in self.devices if one.resource not in counts)
+        differing = (
+            f"lists {one.count} {one.resource}, but this answer is for {counts[one.resource]}"
+            for one in self.devices
+            if one.count != counts.get(one.resource, one.count)
+        )
+        return msgspec.structs.replace(self, devices=unknown, notes=(*self.notes, *differing))

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from numaproof.formats.machines.description import CPU, Description, DescriptionError, Node
+from numaproof.formats.machines.description import (
+    CPU,
+    Description,
+    DescriptionError,
+    ListedDevices,
+    Node,
+)
 from numaproof.inputs.plurals import plural
 from numaproof.reference.errors import UnsupportedError
 from numaproof.reference.pods import quantity
@@ -105,14 +111,23 @@ def _hugepages(resources: Mapping[str, Any]) -> dict[int, int]:
     return pages
 
 
-def _devices(resources: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    """Yields notes about device plugins' resources."""
-    for name, value in resources.items():
-        if name in _NATIVE or name.startswith(("hugepages-", "attachable-volumes-")):
-            continue
-        count = _amount(value, name)
-        if count:
-            yield f"lists {count} {name}: add --devices {name}={count}{place}"
+def _devices(
+    resources_by_node: Mapping[int, Mapping[str, Any]] | Mapping[None, Mapping[str, Any]],
+) -> Iterator[ListedDevices]:
+    """Yields the device plugins' resources; None is the machine as a whole."""
+    found: dict[str, dict[int | None, int]] = {}
+    for number, resources in resources_by_node.items():
+        for name, value in resources.items():
+            if name in _NATIVE or name.startswith(("hugepages-", "attachable-volumes-")):
+                continue
+            if count := _amount(value, name):
+                found.setdefault(name, {})[number] = count
+    for name, counts in found.items():
+        groups = ",".join(
+            str(count) if number is None else f"{count}@{number}"
+            for number, count in counts.items()
+        )
+        yield ListedDevices(resource=name, count=sum(counts.values()), groups=groups)
 
 
 def _node(data: Mapping[str, Any]) -> Description:
@@ -126,9 +141,6 @@ def _node(data: Mapping[str, Any]) -> Description:
         )
     smt = labels.get(f"{_NFD}/cpu-hardware_multithreading")
     machine_type = labels.get("node.kubernetes.io/instance-type")
-    notes = [*_devices(capacity)]
-    if machine_type:
-        notes.append(f"is a {machine_type}: its provider documents the rest")
     return Description(
         format="a Node",
         architecture={"amd64": "x86_64"}.get(
@@ -142,7 +154,8 @@ def _node(data: Mapping[str, Any]) -> Description:
         if "memory" in capacity
         else None,
         hugepages=_hugepages(capacity) or None,
-        notes=tuple(notes),
+        devices=tuple(_devices({None: capacity})),
+        notes=(f"is a {machine_type}: its provider documents the rest",) if machine_type else (),
     )
 
 
@@ -186,14 +199,8 @@ def _node_resource_topology(data: Mapping[str, Any]) -> Description:
         ),
         distances=_costs(zones) if zones else None,
         settings=dict(_settings(data)),
-        notes=(
-            *_in_use(data, [zone for _, zone in sorted(zones.items())]),
-            *(
-                note
-                for number, found in resources.items()
-                for note in _devices(found, f"@{number}")
-            ),
-        ),
+        devices=tuple(_devices(resources)),
+        notes=tuple(_in_use(data, [zone for _, zone in sorted(zones.items())])),
     )
 
 
@@ -228,8 +235,8 @@ def _in_use(data: Mapping[str, Any], zones: Sequence[Mapping[str, Any]]) -> Iter
         more = len(uses) - _MAX_SHOWN
         shown = ", ".join(uses[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
         yield (
-            f"shows a node in use ({shown}); it is treated as empty: add its pods with --state"
-            " and --pods-on-node"
+            f"shows a node in use ({shown}); it is treated as empty: for its pods, collect the node"
+            " with `kubectl numaproof`"
         )
 
 

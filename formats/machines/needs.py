@@ -5,6 +5,7 @@ With these, an answer would rest on the assumption alone, so there is none.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.errors import DocumentError
@@ -18,8 +19,8 @@ _ALIGNING = ("restricted", "single-numa-node")
 
 
 def of_node(text: str, node: str) -> str:
-    """Returns a text in which ``--assume`` is about one of several nodes."""
-    return text.replace("--assume ", f"--assume {node}:") if node else text
+    """Returns a text in which ``--assume`` and ``--devices`` are about one of several nodes."""
+    return re.sub(r"--(assume|devices) ", rf"--\1 {node}:", text) if node else text
 
 
 def require_enough(

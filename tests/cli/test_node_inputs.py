@@ -398,3 +398,77 @@ def test_a_pod_that_a_restart_ends_has_a_reason(run: Command) -> None:
     assert "the restarting kubelet refuses the pod, although the node has room for it once" in after
     assert "Hint: drain the node before its kubelet restarts." in after
     assert "--explain" not in after
+
+
+ZONES = """\
+apiVersion: topology.node.k8s.io/v1alpha2
+kind: NodeResourceTopology
+metadata: {name: b}
+zones:
+- name: node-0
+  type: Node
+  resources: [{name: cpu, capacity: 8, allocatable: 8, available: 4}]
+- name: node-1
+  type: Node
+  resources:
+  - {name: cpu, capacity: 8, allocatable: 8, available: 8}
+  - {name: vendor.example/nic, capacity: 2, allocatable: 2, available: 2}
+"""
+NIC = "vendor.example/nic"
+
+
+@pytest.fixture
+def nic_pods(run: Command) -> Command:
+    """Like `run`, with a NodeResourceTopology that lists devices, and a pod that requests one."""
+    Path("nrt.yaml").write_text(ZONES)
+    Path("kubelet.yaml").write_text(KUBELET.partition("reserved")[0] + "kubeReserved: {cpu: '1'}\n")
+    pods = [listed_pod(name, {"cpu": 1, "memory": "1Gi", NIC: 1}) for name in ("x", "y")]
+    Path("nics.json").write_text(listing(pods))
+    return run
+
+
+def test_devices_can_be_those_of_one_node_of_a_fleet(nic_pods: Command) -> None:
+    nodes = ("--node", "a=laptop-4c8t", "--node", "b=nrt.yaml", "--config", "kubelet.yaml")
+    ended = nic_pods("simulate", *nodes, "nics.json")
+    option = f"--devices b:{NIC}=2@1"
+    assert f"b: lists 2 {NIC}: add {option}\n" in ended.err
+    words = option.split()
+    ended = nic_pods("simulate", *nodes, *words, "nics.json", "--json")
+    assert {one["node"] for one in json.loads(ended.out)["placements"]} == {"b"}
+    assert f"lists 2 {NIC}" not in ended.err
+    both = nic_pods("simulate", *nodes, *words, "--devices", f"{NIC}=1@0", "nics.json", "--json")
+    assert [one["node"] for one in json.loads(both.out)["placements"]] == ["a", "b"]
+    ended = nic_pods("simulate", *nodes, "--devices", f"c:{NIC}=1", "nics.json")
+    assert ended.code == 2
+    assert f"--devices c:{NIC}=1: no node 'c'; it has: a, b" in ended.err
+
+
+def test_devices_that_are_given_are_not_asked_for(nic_pods: Command) -> None:
+    words = ("simulate", "--machine", "nrt.yaml", "--config", "kubelet.yaml", "nics.json")
+    assert f"lists 2 {NIC}: add --devices {NIC}=2@1\n" in nic_pods(*words).err
+    assert f"lists 2 {NIC}" not in nic_pods(*words, "--devices", f"{NIC}=2@1").err
+    ended = nic_pods(*words, "--devices", f"{NIC}=1@1")
+    assert f"lists 2 {NIC}, but this answer is for 1" in ended.err
+
+
+def test_pods_of_a_node_in_use_are_asked_for_as_the_command_takes_them(nic_pods: Command) -> None:
+    node = ("--node", "b=nrt.yaml", "--config", "kubelet.yaml")
+    for command in (
+        ("simulate", *node, "new.json"),
+        ("simulate", "--machine", "nrt.yaml", *node[2:], "new.json"),
+    ):
+        ended = nic_pods(*command)
+        assert "for its pods, collect the node with `kubectl numaproof`" in ended.err
+        assert "--pods-on-node" not in ended.err
+
+
+def test_missing_pods_of_one_of_several_nodes_are_to_be_collected(
+    run: Command, archive: str
+) -> None:
+    Path("state").rename(Path(archive) / "state")
+    Path(archive, "configz.json").write_text(
+        json.dumps({"kubeletconfig": {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}})
+    )
+    ended = run("simulate", "--node", f"a={archive}", "new.json", "--assume", "nodes=1")
+    assert ended.code == 2
+    assert "the files name 1 pod by uid; collect a again, with its pods" in ended.err

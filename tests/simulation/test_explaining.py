@@ -347,11 +347,12 @@ def test_advice_covers_all_containers_that_split_cores() -> None:
     assert result.explanation.advice == ("request 18 or 20 CPUs",)
 
 
-def test_fewer_cpus_are_advised_only_if_no_other_container_needs_some() -> None:
+def test_advised_cpus_leave_enough_for_other_containers() -> None:
     asked = question("xeon-gold-6230-2s", {"cpuManagerPolicy": "static"})
     for sizes, advice in (
         ((70, 20), ("request at most 8 CPUs",)),
-        ((70, 20, 2), ()),
+        ((70, 20, 2), ("request at most 6 CPUs",)),
+        ((70, 20, 9), ()),
     ):
         (result,) = ask(asked, pod("large", *({"cpu": str(size)} for size in sizes))).pods
         assert result.explanation
@@ -365,6 +366,7 @@ def test_an_amount_that_is_not_whole_is_named_with_the_amount_to_write() -> None
     for text, advice in (
         ("1073741824000m", "write 1Gi"),
         ("1.5Gi", "write 1536Mi"),
+        ("512m", "write 512Mi if that is meant"),
         ("1073741824500m", "write 1073741825"),
     ):
         (result,) = ask(asked, pod("odd", {"cpu": "1", "memory": text})).pods
@@ -374,3 +376,32 @@ def test_an_amount_that_is_not_whole_is_named_with_the_amount_to_write() -> None
             f"container app0: the kubelet cannot convert memory {text} to a whole number of bytes"
         )
         assert why.advice == (advice,)
+
+
+def test_a_weaker_policy_is_advised_only_if_the_pod_fits() -> None:
+    asked = question("xeon-gold-6230-2s", {"topologyManagerPolicy": "restricted"})
+    policy = "the pod would be admitted with topologyManagerPolicy: best-effort"
+    huge = {"cpu": "30", "memory": "1000Gi"}
+    for sizes, advice in (({"cpu": "30"}, (policy,)), (huge, ())):
+        first = [pod(name, {"cpu": "20"}) for name in "ab"]
+        *_, result = ask(asked, *first, pod("c", sizes)).pods
+        assert result.refusal
+        assert result.refusal.reason == "TopologyAffinityError"
+        assert result.explanation
+        assert result.explanation.advice == advice
+
+
+def test_advised_cpus_fit_into_what_is_allocatable() -> None:
+    asked = question("xeon-gold-6230-2s", {})
+    shared = pod("shared", {"cpu": "1500m"})
+    *_, result = ask(asked, shared, pod("a", {"cpu": "70"}), pod("b", {"cpu": "9"})).pods
+    assert result.explanation
+    assert result.explanation.advice == ("request at most 6 CPUs",)
+
+
+def test_whole_cores_are_advised_only_if_the_pod_fits() -> None:
+    asked = question("xeon-gold-6230-2s", {**WHOLE, "reservedSystemCPUs": "0,40"})
+    for size, advice in (("3", ("request 2 CPUs",)), ("5", ())):
+        *_, result = ask(asked, pod("a", {"cpu": "76"}), pod("b", {"cpu": size})).pods
+        assert result.explanation
+        assert result.explanation.advice == advice

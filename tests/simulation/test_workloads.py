@@ -392,3 +392,45 @@ def test_a_workflow_names_its_template(scope: dict[str, Any], name: str) -> None
     names, notes = names_and_notes({**head, "spec": spec})
     assert not names
     assert f"described by {name}, which is not in the files" in notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "selector", "matches"),
+    [
+        ("ReplicaSet", {"matchLabels": {"app": "web"}}, True),
+        ("ReplicaSet", {"matchLabels": {"app": "db"}}, False),
+        ("Deployment", {"matchLabels": {"app": "web", "tier": "front"}}, False),
+        ("StatefulSet", {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, True),
+        ("StatefulSet", {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, False),
+        (
+            "DaemonSet",
+            {"matchExpressions": [{"key": "app", "operator": "In", "values": ["db"]}]},
+            False,
+        ),
+        (
+            "DaemonSet",
+            {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]},
+            True,
+        ),
+        ("ReplicationController", {"app": "db"}, False),
+    ],
+)
+def test_a_selector_must_match_the_template(
+    kind: str, selector: dict[str, Any], *, matches: bool
+) -> None:
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "c"}]},
+    }
+    thing = {
+        "apiVersion": "v1" if kind == "ReplicationController" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "w"},
+        "spec": {"selector": selector, "template": template},
+    }
+    if matches:
+        assert reading(thing).pods
+        return
+    with pytest.raises(DocumentError, match="the selector doesn't match the labels") as caught:
+        reading(thing)
+    assert "spec.selector" in str(caught.value)
