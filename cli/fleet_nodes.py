@@ -168,8 +168,10 @@ class _Reader:
             record = msgspec.structs.replace(node.record, node=_ANY)
             missing = missing_parts(node.file, record, _PARTS)
         lines = (of_node(line, _ANY) for line in described.lines)
+        unchosen = "" if options.kubernetes or node.kubernetes else kubernetes
         notes = (
             *unknown_release(node, kubernetes),
+            *user_files.differing_release(described, unchosen),
             *missing,
             *(() if node.pods else (NO_PODS,)),
             *lines,

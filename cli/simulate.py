@@ -216,7 +216,10 @@ def simulate(
     if files or not (state or on_node or remove or restart or later):
         user_files.require_pods(asked, files)
     described = user_files.machine_for(
-        settings.settings, read_machine(machine, kubernetes, assume), state=state is not None
+        settings.settings,
+        read_machine(machine, kubernetes, assume),
+        release="" if is_given("kubernetes") else kubernetes,
+        state=state is not None,
     )
     node = read_state(state, on_node, kubernetes, lenient=lenient, node_name=node_name)
     plugins, unsure = given_devices.as_recorded(

@@ -95,6 +95,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         l3_count: the number of L3 caches, if the text doesn't say what they belong to.
         memory: the machine's, in bytes.
         hugepages: the machine's, by page size in KiB.
+        kubelet: the version of its kubelet, such as ``v1.33.4``; empty if the text doesn't say.
         settings: fields of its kubelet's configuration that the text shows.
         notes: remarks about what the text says, a clause each.
     """
@@ -113,6 +114,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     l3_count: int | None = None
     memory: int | None = None
     hugepages: dict[int, int] | None = None
+    kubelet: str = ""
     settings: dict[str, str] = {}
     notes: tuple[str, ...] = ()
 
@@ -134,6 +136,7 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
         format: what it is; empty if it describes the machine completely.
         machine: the machine.
         missing: what the text doesn't say.
+        kubelet: the version of its kubelet; empty if the text doesn't say.
         settings: fields of its kubelet's configuration that the text shows.
         notes: remarks about what it says, a clause each.
         title: a line that describes it; empty if it has none.
@@ -144,6 +147,7 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
     machine: MachineInfo
     missing: tuple[Gap, ...] = ()
+    kubelet: str = ""
     settings: dict[str, str] = {}
     notes: tuple[str, ...] = ()
 

@@ -142,6 +142,7 @@ def _node(data: Mapping[str, Any]) -> Description:
         if "memory" in capacity
         else None,
         hugepages=_hugepages(capacity) or None,
+        kubelet=str(info.get("kubeletVersion") or ""),
         notes=tuple(notes),
     )
 
