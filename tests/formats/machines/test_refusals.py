@@ -102,6 +102,7 @@ REFUSED = {
     LSCPU.replace("CPU(s): 8", "CPU(s): 9"): "counts 9 CPUs but lists 8",
     LSCPU.replace("node0 CPU(s): 0-7", "node0 CPU(s): 0-6"): "CPU 7 in no NUMA node",
     LSCPU.replace("node0 CPU(s): 0-7", "node0 CPU(s): 0-8"): "CPU 8 only in NUMA node 0",
+    re.sub(r"Thread.*\n", "", LSCPU).replace("socket: 4", "socket: 3"): "3 cores are not 8 CPUs",
     "# CPU,Core,Socket,Node\n0,0,0,0\n0,1,0,0\n": "file:3: lscpu --parse lists CPU 0 again",
     NUMACTL.replace("size: 100", "size: -5"): "node 0 size: expected MB, got '-5 MB'",
     XML_OF_LOST: "CPU 1 in a Machine, but no PU for it",
