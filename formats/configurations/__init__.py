@@ -6,6 +6,7 @@ configurations, and `combine` puts those of several files on top of each other.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from contextlib import suppress
 from functools import reduce
@@ -45,6 +46,7 @@ from numaproof.formats.configurations.configuration import (
     no_configuration,
     stack,
     with_drop_in,
+    with_place,
 )
 from numaproof.formats.configurations.environment import require_flags, with_environment
 from numaproof.inputs import transcripts
@@ -354,8 +356,17 @@ def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> C
     if len(layers) > 1:
         files = ", ".join(one.document.file for one in layers)
         found = found._replace(notes=(*found.notes, f"files, in order: {files}"))
+    found = found._replace(notes=(*found.notes, *_unread(found, layers)))
     _refuse_templates(found)
     return found
+
+
+def _unread(found: Configuration, layers: Sequence[Configuration]) -> Iterator[str]:
+    """Yields a note for each environment file of a unit that isn't among the layers' files."""
+    names = {posixpath.basename(one.document.file) for one in layers}
+    for path, place in found.environment_files:
+        if posixpath.basename(path) not in names:
+            yield with_place(place, (), f"the unit also reads {path}: name that file also")
 
 
 def _on_top(lower: Configuration, upper: Configuration) -> Configuration:

@@ -143,6 +143,7 @@ class _Text:
         self._file = file
         self._lines = lines
         self._notes: list[str] = []
+        self._environment_files: list[tuple[str, Document]] = []
 
     def configuration(self) -> Configuration:
         logical = [*self._logical()]
@@ -162,7 +163,9 @@ class _Text:
         else:
             self._refuse_lost(logical)
             return self._of_command(empty, [*self._of_commands(logical)])
-        return found._replace(notes=tuple(self._notes))
+        return found._replace(
+            notes=tuple(self._notes), environment_files=tuple(self._environment_files)
+        )
 
     def _of_command(self, empty: Configuration, words: Words) -> Configuration:
         """Returns the flags of a command.
@@ -272,8 +275,8 @@ class _Text:
                     name, _, value = word.partition("=")
                     variables[name] = self._split(value, line)
             elif entry[1] == "EnvironmentFile":
-                path = entry[2].strip().lstrip("-")
-                self._note(line, f"the unit also reads {path}: name that file also")
+                path = entry[2].strip().removeprefix("-")
+                self._environment_files.append((path, self._at(line.number)))
             else:
                 commands.append((entry[2].strip(), line))
         is_oneshot = any(_ONESHOT.match(line.text) for line in logical)

@@ -73,6 +73,7 @@ class Configuration(NamedTuple):
         command: the arguments of a unit's command, whose variables other files may set.
         variables: the variables that a unit or an environment file sets. They and the command
             become flags with `environment.with_environment`.
+        environment_files: the paths of the environment files that a unit also reads.
     """
 
     product: str
@@ -87,6 +88,7 @@ class Configuration(NamedTuple):
     role: str = ""
     command: Words = ()
     variables: Mapping[str, Words] = {}
+    environment_files: Words = ()
 
     def on(self, lower: Configuration) -> Configuration:
         """Returns this configuration on top of another one, as a JSON merge patch."""
@@ -99,6 +101,7 @@ class Configuration(NamedTuple):
             notes=(*lower.notes, *self.notes),
             errors=(*lower.errors, *self.errors),
             adds_defaults=self.adds_defaults or lower.adds_defaults,
+            environment_files=(*lower.environment_files, *self.environment_files),
         )
 
     def note(self, path: PathTuple, text: str) -> Configuration:

@@ -20,12 +20,15 @@ _EDITS = re.compile(
 _CONFIGURATION = re.compile(
     rf"kubelet[\w./-]*\.(?:conf|json|ya?ml)\b|\$\{{?KUBELET_CONFIG|\b(?:{'|'.join(DECODED)})\b"
 )
+_MAX_COMMAND = 4096
 _MAX_SHOWN = 60
 
 
 def notes(text: str, file: str) -> Iterator[str]:
     """Yields a note for each command in a text that changes a kubelet's configuration file."""
     for found in _COMMAND.finditer(text):
+        if len(found[0]) > _MAX_COMMAND:
+            continue  # a document on a single line
         command = " ".join(found[0].replace("\\\n", " ").split())
         if _EDITS.search(command) and _CONFIGURATION.search(command):
             line = text.count("\n", 0, found.start()) + 1
