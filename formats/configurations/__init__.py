@@ -241,14 +241,15 @@ def _written_by_script(text: str, file: str) -> list[Configuration]:
     """
     # In YAML, they are part of strings, such as commands of cloud-init.
     bodies = [] if command_lines.is_yaml(text) else [*heredocs.bodies(text)]
+    commands = heredocs.without_bodies(text)
     found: list[Configuration] = []
     refusals: list[DocumentError] = []
     for body in bodies:
+        read_body = cloud.read_aks if cloud.is_for_aks(commands, body) else _read_text
         try:
-            found += _read_text(body, file)
+            found += read_body(body, file)
         except DocumentError as error:
             refusals.append(error)
-    commands = heredocs.without_bodies(text)
     if bodies and command_lines.is_command_line(commands):
         with suppress(NoConfigurationError):
             found += command_lines.read(commands, file)
