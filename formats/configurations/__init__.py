@@ -357,15 +357,15 @@ def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> C
     if len(layers) > 1:
         files = ", ".join(one.document.file for one in layers)
         found = found._replace(notes=(*found.notes, f"files, in order: {files}"))
-    found = found._replace(notes=(*found.notes, *_unread(found, layers)))
+    found = found._replace(notes=(*found.notes, *_missing_files(found, layers)))
     _refuse_templates(found)
     return found
 
 
-def _unread(found: Configuration, layers: Sequence[Configuration]) -> Iterator[str]:
+def _missing_files(combination: Configuration, layers: Sequence[Configuration]) -> Iterator[str]:
     """Yields a note for each environment file of a unit that isn't among the layers' files."""
     names = {posixpath.basename(one.document.file) for one in layers}
-    for path, place in found.environment_files:
+    for path, place in combination.environment_files:
         if posixpath.basename(path) not in names:
             yield with_place(place, (), f"the unit also reads {path}: name that file also")
 

@@ -141,11 +141,11 @@ def _plain_value(assignment: re.Match[str], earlier: Mapping[str, str]) -> Mappi
 def _with_variables(text: str, variables: Mapping[str, str]) -> str:
     """Replaces the variables in a shell's text, except in single quotes."""
 
-    def replaced(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
-        return variables.get(name, found[0]) if name else found[0]
+    def expand(variable: re.Match[str]) -> str:
+        name = variable[1] or variable[2]
+        return variables.get(name, variable[0]) if name else variable[0]
 
-    return _QUOTED.sub(replaced, text)
+    return _QUOTED.sub(expand, text)
 
 
 def _arguments(words: Words) -> Words:

@@ -116,7 +116,7 @@ def read_report(
             raise DocumentError(name, 0, "", f"{len(machines)} machines: {some}", fix)
         own = _node_object(sources, root, name)
         errors: list[DocumentError] = []
-        for source in _joined(sources, root):
+        for source in _join_tools(sources, root):
             where = source.place(root)
             try:
                 found = _read(source, f"{name}: {where}", read_machine, no_cpu, own)
@@ -244,7 +244,7 @@ def _sources(root: Path) -> Iterator[_Source]:
                 break
 
 
-def _joined(sources: Iterable[_Source], root: Path) -> Iterator[_Source]:
+def _join_tools(sources: Iterable[_Source], root: Path) -> Iterator[_Source]:
     """Yields the sources, with the outputs of tools that complete each other as one."""
     joined: _Source | None = None
     others: list[_Source] = []
