@@ -9,6 +9,7 @@ import click
 
 from numaproof.cli.captured_nodes import captured_node_option
 from numaproof.cli.commands import SentenceGroup
+from numaproof.cli.fleet import is_given
 from numaproof.cli.machine_names import node_machine_option, read_machine
 from numaproof.cli.targets import release_option
 from numaproof.cli.user_files import (
@@ -82,7 +83,11 @@ def check(
     check_read_once(files)
     found = find_configuration(files, (kubernetes,))
     document = found.document
-    described = machine_for(found.settings, read_machine(machine, kubernetes, assume))
+    described = machine_for(
+        found.settings,
+        read_machine(machine, kubernetes, assume),
+        release="" if is_given("kubernetes") else kubernetes,
+    )
     try:
         question = Question(described.machine, found.settings, kubernetes, flags=found.flags)
         verdict = configuration_check.judge(question, found.adds_defaults)

@@ -125,7 +125,7 @@ class _Reader:
 
     def _read(self, file: NodeFile, node: CapturedNode) -> tuple[NamedNode, tuple[str, ...]]:
         from numaproof.cli.node_view import assumptions
-        from numaproof.formats.machines.needs import of_node, require_enough
+        from numaproof.formats.machines.needs import differing_settings, of_node, require_enough
         from numaproof.simulation import devices, documents
         from numaproof.simulation.admission import Question
         from numaproof.simulation.fleet import NamedNode
@@ -172,8 +172,11 @@ class _Reader:
             # One line for all nodes that lack the same.
             record = msgspec.structs.replace(node.record, node=_ANY)
             missing = missing_parts(node.file, record, _PARTS)
+        unchosen = "" if options.kubernetes or node.kubernetes else kubernetes
         notes = (
             *unknown_release(node, kubernetes),
+            *user_files.differing_release(described, unchosen),
+            *differing_settings(described, settings.settings),
             *missing,
             *(() if node.pods else (NO_PODS,)),
             *described.lines,

@@ -223,6 +223,7 @@ def simulate(
     described = user_files.machine_for(
         settings.settings,
         text.with_known_devices(given_devices.counts(plugins)),
+        release="" if is_given("kubernetes") else kubernetes,
         state=state is not None,
     )
     actions = what_ifs(

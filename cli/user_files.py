@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from numaproof.cli.choice import IntRange
+from numaproof.cli.choice import IntRange, minor_release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -341,11 +341,12 @@ def _pod_files(file: UserFile) -> tuple[list[UserFile], tuple[str, ...]]:
 
 
 def machine_for(
-    config: Mapping[str, Any], machine: MachineText, *, state: bool = False
+    config: Mapping[str, Any], machine: MachineText, *, release: str = "", state: bool = False
 ) -> MachineText:
     """Checks that a machine's description is enough for a configuration, and prints its gaps.
 
-    With `state`, it must also be enough for the state of the CPU Manager.
+    With `state`, it must also be enough for the state of the CPU Manager. `release` is the one that
+    the answer is for if the user chose none.
 
     Settings of the machine's kubelet that differ from the configuration are added to its notes.
 
@@ -357,10 +358,21 @@ def machine_for(
     from numaproof.formats.machines.needs import differing_settings, require_enough
 
     require_enough(machine, config, state=state)
-    machine = replace(machine, notes=(*machine.notes, *differing_settings(machine, config)))
+    differing = (*differing_settings(machine, config), *differing_release(machine, release))
+    machine = replace(machine, notes=(*machine.notes, *differing))
     for line in machine.lines:
         click.echo(line, err=True)
     return machine
+
+
+def differing_release(machine: MachineText, release: str) -> Iterator[str]:
+    """Yields a note if a machine's kubelet is of another release than the answer, if it has one."""
+    from numaproof.protocol.releases import RELEASES
+
+    own = minor_release(machine.kubelet)
+    if own and release and own != release:
+        fix = f" (--kubernetes {own})" if own in RELEASES else ""
+        yield f"its kubelet is {machine.kubelet}, but this answer is for {release}{fix}"
 
 
 def require_pods(reading: pods.Reading, files: Sequence[UserFile]) -> None:

@@ -252,7 +252,7 @@ def _warnings(
     """Yields warnings about fields that the fixes left unchanged and that have no error."""
     for warning in lint.warnings(fixed_config, question.kubernetes, setup):
         path = warning[0]
-        related = _depends_on_invalid(path, question.config, fixed_config, findings)
+        related = _depends_on_invalid(path, _invalid_paths(question.config, fixed_config, findings))
         related = related or any(_are_related(path, one.path) for one in findings)
         if not related and _is_as_written(question.config, fixed_config, path):
             yield ConfigurationFinding("warning", *warning)
@@ -305,7 +305,8 @@ def _fix_refused(
             path = _by_trial(question, config, refusal)
         where, _ = _deepest(question.config, path)
         name = meant_name(config, path, question.kubernetes)
-        if not _depends_on_invalid(where, question.config, config, findings):
+        invalid_paths = _invalid_paths(question.config, config, findings)
+        if not _depends_on_invalid(where, invalid_paths) and not _is_refused(rule, invalid_paths):
             findings.append(_finding(rule, where, problem, name, adds_defaults))
         if name and len(path) == 1:
             after = {**after, str(path[0]): name}
@@ -338,18 +339,41 @@ _RESERVING = ("AKS", "Bottlerocket", "EKS", "GKE", "Gardener", "Karpenter", "Ope
 """The products that reserve CPUs and memory unless they are told otherwise."""
 
 
-def _depends_on_invalid(
-    path: PathTuple,
-    written_config: Any,
-    fixed_config: Any,
-    findings: Sequence[ConfigurationFinding],
-) -> bool:
+def _invalid_paths(
+    written_config: Any, fixed_config: Any, findings: Sequence[ConfigurationFinding]
+) -> list[PathTuple]:
+    """Returns the paths of the parts that were refused, and fixed or removed."""
+    paths = (one.path for one in findings)
+    return [path for path in paths if not _is_as_written(written_config, fixed_config, path)]
+
+
+def _depends_on_invalid(path: PathTuple, invalid_paths: Sequence[PathTuple]) -> bool:
     """Whether the effect of a field is unknown because the policy it depends on is invalid."""
-    return any(
-        path[:1] and path[0] in _DEPENDENT.get(one.path[:1], ())
-        for one in findings
-        if not _is_as_written(written_config, fixed_config, one.path)
+    return any(path[:1] and path[0] in _DEPENDENT.get(one[:1], ()) for one in invalid_paths)
+
+
+def _is_refused(rule: Rule, invalid_paths: Sequence[PathTuple]) -> bool:
+    """Whether the reservation that a rule misses is there, but was refused and removed."""
+    return rule.elsewhere and any(
+        _reserving_field(one) in _RESERVATIONS[rule.cure]
+        and (len(one) == 1 or one[0] not in _AMOUNTS or one[1] == rule.cure)
+        for one in invalid_paths
     )
+
+
+def _reserving_field(path: PathTuple) -> str:
+    """Returns the field at the start of a path, also if that is a flag."""
+    first = str(path[0]) if path else ""
+    return flag_fields.field(first.removeprefix("--")) if first.startswith("--") else first
+
+
+_AMOUNTS = ("kubeReserved", "systemReserved")
+_RESERVATIONS = {
+    "": (),
+    "cpu": (*_AMOUNTS, "reservedSystemCPUs"),
+    "memory": (*_AMOUNTS, "evictionHard"),
+}
+"""The fields that reserve what a cure adds."""
 
 
 def _problems(message: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ configurations, and `combine` puts those of several files on top of each other.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from contextlib import suppress
 from functools import reduce
@@ -17,6 +18,7 @@ from numaproof.formats.configurations import (
     clusters,
     command_lines,
     config_map,
+    edits,
     eks,
     flag_log,
     heredocs,
@@ -44,6 +46,7 @@ from numaproof.formats.configurations.configuration import (
     no_configuration,
     stack,
     with_drop_in,
+    with_place,
 )
 from numaproof.formats.configurations.environment import require_flags, with_environment
 from numaproof.inputs import transcripts
@@ -127,7 +130,8 @@ def read(text: str, file: str) -> tuple[Configuration, ...]:
         raise _template_error(file, line, template[0]) from None
     for one in found:
         _refuse_templates(one)
-    return found
+    left = () if transcripts.parts(unquote(text)) else tuple(edits.notes(text, file))
+    return tuple(one._replace(notes=(*one.notes, *left)) for one in found)
 
 
 def _read_text(text: str, file: str) -> Iterator[Configuration]:
@@ -142,16 +146,14 @@ def _read_text(text: str, file: str) -> Iterator[Configuration]:
     elif flag_log.is_flag_log(text):
         yield from flag_log.read(text, file)
     elif user_data.is_user_data(text):
-        layers = [one for part in user_data.message_parts(text) for one in _read_part(part, file)]
-        if not layers:
-            raise DocumentError(file, 1, "", "user data without a kubelet configuration", plain.FIX)
-        yield _stack(layers)
+        yield _read_user_data(text, file)
     elif bottlerocket.is_toml(text):
         yield from bottlerocket.read(text, file)
     elif command_lines.is_command_line(text):
         yield from command_lines.read(text, file)
-    elif text.startswith("#!"):
-        raise DocumentError(file, 1, "", "a script without flags of the kubelet", plain.FIX)
+    elif text.lstrip().startswith("#!"):
+        line = text.count("\n", 0, text.index("#!")) + 1
+        raise DocumentError(file, line, "", "a script without flags of the kubelet", plain.FIX)
     else:
         # Tabs in JSON are spaces; in YAML, they are errors.
         is_json = text.lstrip().startswith("{")
@@ -239,16 +241,17 @@ def _written_by_script(text: str, file: str) -> list[Configuration]:
     """
     # In YAML, they are part of strings, such as commands of cloud-init.
     bodies = [] if command_lines.is_yaml(text) else [*heredocs.bodies(text)]
+    commands = heredocs.without_bodies(text)
     found: list[Configuration] = []
     refusals: list[DocumentError] = []
     for body in bodies:
+        read_body = cloud.read_aks if cloud.is_for_aks(commands, body) else _read_text
         try:
-            found += _read_text(body, file)
+            found += read_body(body, file)
         except DocumentError as error:
             refusals.append(error)
-    commands = heredocs.without_bodies(text)
     if bodies and command_lines.is_command_line(commands):
-        with suppress(DocumentError):  # without flags of the kubelet
+        with suppress(NoConfigurationError):
             found += command_lines.read(commands, file)
     if len(bodies) == 1 and refusals and not found:
         raise refusals[0]
@@ -260,14 +263,25 @@ def _written_by_script(text: str, file: str) -> list[Configuration]:
     return found
 
 
-def _read_part(part: str, file: str) -> tuple[Configuration, ...]:
-    """Returns the configurations in a part of user data, which can also be a script."""
-    try:
-        return tuple(_read_text(part, file))
-    except DocumentError:
-        if part.lstrip().startswith(("#!", "#cloud-config")):
-            return ()
-        raise
+def _read_user_data(text: str, file: str) -> Configuration:
+    """Returns what the parts of user data, which can also be scripts, result in.
+
+    Raises:
+        DocumentError: no part has a configuration, or one that isn't a script is invalid.
+    """
+    layers: list[Configuration] = []
+    refusals: list[DocumentError] = []
+    for part in user_data.message_parts(text):
+        try:
+            layers += _read_text(part, file)
+        except DocumentError as error:
+            if not part.lstrip().startswith(("#!", "#cloud-config")):
+                raise
+            refusals.append(error)
+    if not layers:
+        raise DocumentError(file, 1, "", "user data without a kubelet configuration", plain.FIX)
+    found = _stack(layers)
+    return found._replace(notes=(*found.notes, *_left_out(refusals)))
 
 
 def _read_all(documents: Sequence[Document], text: str) -> Iterator[Configuration]:
@@ -343,8 +357,17 @@ def combine(layers: Sequence[Configuration], *, are_drop_ins: bool = False) -> C
     if len(layers) > 1:
         files = ", ".join(one.document.file for one in layers)
         found = found._replace(notes=(*found.notes, f"files, in order: {files}"))
+    found = found._replace(notes=(*found.notes, *_missing_files(found, layers)))
     _refuse_templates(found)
     return found
+
+
+def _missing_files(combination: Configuration, layers: Sequence[Configuration]) -> Iterator[str]:
+    """Yields a note for each environment file of a unit that isn't among the layers' files."""
+    names = {posixpath.basename(one.document.file) for one in layers}
+    for path, place in combination.environment_files:
+        if posixpath.basename(path) not in names:
+            yield with_place(place, (), f"the unit also reads {path}: name that file also")
 
 
 def _on_top(lower: Configuration, upper: Configuration) -> Configuration:

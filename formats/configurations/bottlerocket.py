@@ -101,10 +101,11 @@ def read(text: str, file: str, first: int = 1) -> Iterator[Configuration]:
     document = _document(data, _lines(text), file, first)
     if not isinstance(value_at(data, _AT), dict):
         raise nothing(document, _PRODUCT, _AT)
-    yield _configuration(document)
+    yield read_settings(document)
 
 
-def _configuration(document: Document) -> Configuration:
+def read_settings(document: Document) -> Configuration:
+    """Returns the configuration in a mapping with ``settings.kubernetes``."""
     fields: dict[str, Document] = {}
     errors, left = [], [f"settings.{name}" for name in document.data["settings"]]
     left.remove("settings.kubernetes")

@@ -6,17 +6,20 @@ configuration for Azure Kubernetes Service node pools".)
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from numaproof.formats.configurations.configuration import (
     Configuration,
     Format,
+    mapping_below,
     nothing,
     of_managers,
     rename,
     scalar,
 )
 from numaproof.inputs.documents import Document, MergedDocument, parts
+from numaproof.inputs.streams import split_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,6 +70,25 @@ def _read_aks(document: Document, _: str) -> Iterator[Configuration]:
     if size is not None:
         found["containerLogMaxSize"] = scalar(size, f"{size.data}Mi")
     yield Configuration(_AKS, "", MergedDocument(document, found), adds_defaults="AKS")
+
+
+_FOR_AKS = re.compile(r"\baz\s+aks\b|kubeletconfig\.json\b")
+"""The command that takes AKS's format, and the file's name in AKS's documentation."""
+
+
+def is_for_aks(script: str, text: str) -> bool:
+    """Whether a text that a script writes has AKS's format, which needs no apiVersion."""
+    return text.lstrip().startswith("{") and _FOR_AKS.search(script) is not None
+
+
+def read_aks(text: str, file: str) -> Iterator[Configuration]:
+    """Yields the configurations in a text for AKS.
+
+    Raises:
+        DocumentError: the text is not JSON, or not a mapping.
+    """
+    for document in split_documents(text.replace("\t", " "), file):
+        yield from _read_aks(mapping_below(document, ()), text)
 
 
 FORMATS = (

@@ -103,6 +103,51 @@ def _assignment(line: _Line) -> re.Match[str] | None:
     return None if _PREFIX.match(line.text) else _ASSIGNMENT.match(line.text)
 
 
+def _is_command(line: _Line) -> bool:
+    return _PROGRAM.search(line.text.replace("\n", " ")) is not None
+
+
+def _is_script(content: str, logical: Sequence[_Line]) -> bool:
+    """Whether a text with assignments is a script whose commands count, not its variables."""
+    names = {match[2] for line in logical if (match := _assignment(line))}
+    commands = [line for line in logical if not _assignment(line) and _is_command(line)]
+    return bool(commands) and (
+        content.lstrip().startswith("#!")
+        or any(
+            (one[1] or one[2]) in names for line in commands for one in VARIABLE.finditer(line.text)
+        )
+    )
+
+
+_QUOTED = re.compile(rf"'[^']*'|{VARIABLE.pattern}")
+_NOT_PLAIN = re.compile(r"""["'\\$`;&|]""")
+
+
+def _plain_value(assignment: re.Match[str], earlier: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the variable that a shell sets to a plain string.
+
+    Others, such as those in the branches of a condition, keep their name.
+    """
+    _, name, is_appended, text = assignment.groups()
+    value = _with_variables(text.strip(), earlier)
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
+    if is_appended:
+        value = earlier.get(name, f"${name}") + value
+    is_plain = not assignment[0][0].isspace() and not _NOT_PLAIN.search(value)
+    return {name: value if is_plain else f"${{{name}}}"}
+
+
+def _with_variables(text: str, variables: Mapping[str, str]) -> str:
+    """Replaces the variables in a shell's text, except in single quotes."""
+
+    def expand(variable: re.Match[str]) -> str:
+        name = variable[1] or variable[2]
+        return variables.get(name, variable[0]) if name else variable[0]
+
+    return _QUOTED.sub(expand, text)
+
+
 def _arguments(words: Words) -> Words:
     """Returns the arguments of a kubelet, or of a program that passes them to a kubelet.
 
@@ -143,6 +188,7 @@ class _Text:
         self._file = file
         self._lines = lines
         self._notes: list[str] = []
+        self._environment_files: list[tuple[str, Document]] = []
 
     def configuration(self) -> Configuration:
         logical = [*self._logical()]
@@ -155,14 +201,16 @@ class _Text:
             found = empty._replace(
                 product="a systemd unit", command=_arguments(command), variables=variables
             )
-        elif any(map(_assignment, logical)):
+        elif any(map(_assignment, logical)) and not _is_script(self._content, logical):
             self._refuse_lost(logical)
             variables = self._of_environment(logical)
             found = empty._replace(product=environment.FILE, variables=variables)
         else:
             self._refuse_lost(logical)
             return self._of_command(empty, [*self._of_commands(logical)])
-        return found._replace(notes=tuple(self._notes))
+        return found._replace(
+            notes=tuple(self._notes), environment_files=tuple(self._environment_files)
+        )
 
     def _of_command(self, empty: Configuration, words: Words) -> Configuration:
         """Returns the flags of a command.
@@ -190,11 +238,22 @@ class _Text:
             )
 
     def _of_commands(self, logical: Sequence[_Line]) -> Iterator[tuple[str, Document]]:
-        """Yields the words of the lines with a kubelet's flags."""
+        """Yields the words of the lines with a kubelet's flags, with the script's variables."""
+        variables: dict[str, str] = {}
+        assigned: dict[str, _Line] = {}
+        used: set[str] = set()
         for line in logical:
-            if FLAG.match(line.text) or _PROGRAM.search(line.text.replace("\n", " ")):
-                words = self._of_shell(self._split(line.text, line), line)
+            if assignment := _assignment(line):
+                variables |= _plain_value(assignment, variables)
+                assigned[assignment[2]] = line
+            elif FLAG.match(line.text) or _is_command(line):
+                used |= {one[1] or one[2] for one in VARIABLE.finditer(line.text)}
+                text = _with_variables(line.text, variables)
+                words = self._of_shell(self._split(text, line), line)
                 yield from self._expand(words, line)
+        for name, line in assigned.items():
+            if name in environment.KNOWN - used:
+                self._note(line, f"left out {name}: no command of the script uses it")
 
     def _of_shell(self, words: Words, line: _Line) -> Words:
         """Returns the words of the command that a shell gets with ``-c``, or else the words."""
@@ -227,7 +286,7 @@ class _Text:
         found = [(line, match) for line in logical if (match := _assignment(line))]
         assigned = {line for line, _ in found}
         for line in logical:
-            if line not in assigned and _PROGRAM.search(line.text.replace("\n", " ")):
+            if line not in assigned and _is_command(line):
                 where = self._at(line.number).line()
                 message = "a command between the variables of an environment file"
                 fix = "keep only the command, with its flags on one line, or only the variables"
@@ -272,8 +331,8 @@ class _Text:
                     name, _, value = word.partition("=")
                     variables[name] = self._split(value, line)
             elif entry[1] == "EnvironmentFile":
-                path = entry[2].strip().lstrip("-")
-                self._note(line, f"the unit also reads {path}: name that file also")
+                path = entry[2].strip().removeprefix("-")
+                self._environment_files.append((path, self._at(line.number)))
             else:
                 commands.append((entry[2].strip(), line))
         is_oneshot = any(_ONESHOT.match(line.text) for line in logical)

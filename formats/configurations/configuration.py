@@ -19,7 +19,7 @@ from numaproof.inputs.documents import (
 from numaproof.inputs.names import is_slip, suggestion
 from numaproof.reference.config import eviction
 from numaproof.reference.config.fields import DECODED
-from numaproof.reference.config.flags import SWITCHES, field
+from numaproof.reference.config.flags import SHORT, SWITCHES, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -73,6 +73,7 @@ class Configuration(NamedTuple):
         command: the arguments of a unit's command, whose variables other files may set.
         variables: the variables that a unit or an environment file sets. They and the command
             become flags with `environment.with_environment`.
+        environment_files: the paths of the environment files that a unit also reads.
     """
 
     product: str
@@ -87,6 +88,7 @@ class Configuration(NamedTuple):
     role: str = ""
     command: Words = ()
     variables: Mapping[str, Words] = {}
+    environment_files: Words = ()
 
     def on(self, lower: Configuration) -> Configuration:
         """Returns this configuration on top of another one, as a JSON merge patch."""
@@ -99,6 +101,7 @@ class Configuration(NamedTuple):
             notes=(*lower.notes, *self.notes),
             errors=(*lower.errors, *self.errors),
             adds_defaults=self.adds_defaults or lower.adds_defaults,
+            environment_files=(*lower.environment_files, *self.environment_files),
         )
 
     def note(self, path: PathTuple, text: str) -> Configuration:
@@ -363,14 +366,15 @@ def read_flags(
         on_other: is called with each word that belongs to no flag.
 
     Raises:
-        DocumentError: the last word is a flag of the managers without its value.
+        DocumentError: the kubelet refuses a word, or the last one is a flag of the managers without
+            its value.
     """
     left = iter(words)
     for word, place in left:
-        if not re.match("--?[A-Za-z]", word):
+        if not re.match("--*[A-Za-z]", word):
             on_other(word, place)
             continue
-        written, separator, value = word.lstrip("-").partition("=")
+        written, separator, value = _split_flag(word, place)
         name = written.replace("_", "-")
         if not separator and name in SWITCHES:
             value = "true"
@@ -383,13 +387,43 @@ def read_flags(
         yield Flag(name, value, scalar(place, value))
 
 
+def _split_flag(word: str, place: Document) -> tuple[str, str, str]:
+    """Returns the name in a word, its separator and its value, each empty if there is none.
+
+    Raises:
+        DocumentError: the kubelet can't parse the word.
+    """
+    if word.startswith("--"):
+        return flag_name(word.removeprefix("--"), place), *word.partition("=")[1:]
+    if word[1] in SHORT:
+        return word[1], word[2:3], word[2:].removeprefix("=")
+    fix = f"write -{word}"
+    raise place.error((), f"unknown shorthand flag: {word[1]!r} in {word}", fix)
+
+
+def flag_name(text: str, place: Document) -> str:
+    """Returns the name at the start of a text that gets two dashes in front.
+
+    Raises:
+        DocumentError: it has dashes of its own, which the kubelet refuses.
+    """
+    name = text.partition("=")[0]
+    if name.startswith("-"):
+        raise place.error((), f"bad flag syntax: --{text}", "remove the extra dashes")
+    return name
+
+
 def mapped_flags(document: Document) -> Iterator[Flag]:
-    """Yields the flags in a mapping from names to values, or to lists of values."""
+    """Yields the flags in a mapping from names to values, or to lists of values.
+
+    Raises:
+        DocumentError: the kubelet refuses a name.
+    """
     for name, part in parts(document).items():
         several = part.data if isinstance(part.data, list) else [part.data]
         for value in several:
             text = text_of(value)
-            yield Flag(name.lstrip("-").replace("_", "-"), text, scalar(part, text))
+            yield Flag(flag_name(name, part).replace("_", "-"), text, scalar(part, text))
 
 
 def listed_flags(document: Document) -> Iterator[Flag]:
@@ -398,7 +432,7 @@ def listed_flags(document: Document) -> Iterator[Flag]:
     Raises:
         DocumentError: the value is something else.
     """
-    words = [(word if word.startswith("-") else f"--{word}", at) for word, at in _texts(document)]
+    words = [(f"--{word.removeprefix('--')}", at) for word, at in _texts(document)]
     yield from read_flags(words)
 
 

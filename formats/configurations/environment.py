@@ -16,6 +16,7 @@ from numaproof.formats.configurations.configuration import (
     EFFECTIVE,
     Configuration,
     Flag,
+    NoConfigurationError,
     refuse_word,
     with_place,
 )
@@ -129,11 +130,12 @@ def unknown_variable(name: str) -> str:
     return f"left out {name}: {_NOT_KNOWN} ({_FIX})"
 
 
-def no_flags(layer: Configuration) -> DocumentError:
+def no_flags(layer: Configuration) -> NoConfigurationError:
     """Returns the error for a layer without flags."""
     fix = f"expected a line such as kubelet --reserved-cpus=0; or use the output of `{EFFECTIVE}`"
     file, line = layer.document.locate()
-    return DocumentError(file, line, "", f"{layer.product} without flags of the kubelet", fix)
+    message = f"{layer.product} without flags of the kubelet"
+    return NoConfigurationError(file, line, "", message, fix)
 
 
 def _left_out(place: Document, name: str, why: str) -> str:

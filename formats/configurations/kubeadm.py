@@ -12,6 +12,7 @@ from numaproof.formats.configurations.configuration import (
     Configuration,
     Flag,
     Format,
+    flag_name,
     items_at,
     mapped_flags,
     misspelt,
@@ -43,7 +44,7 @@ def extra_args(document: Document, path: PathTuple = EXTRA_ARGS) -> tuple[Flag, 
     """Returns the kubelet's flags in a mapping or a list of names and values.
 
     Raises:
-        DocumentError: an entry has no name, or the version has the other form.
+        DocumentError: an entry has no name or a wrong one, or the version has the other form.
     """
     value = value_at(document.data, path)
     version = str(document.data.get("apiVersion"))
@@ -61,7 +62,7 @@ def extra_args(document: Document, path: PathTuple = EXTRA_ARGS) -> tuple[Flag, 
             raise document.error(at, "must have a name", "write name and value")
         place = document.below(at)
         flag_value = text_of(value_at(entry, ("value",)))
-        found.append(Flag(name.lstrip("-"), flag_value, scalar(place, flag_value)))
+        found.append(Flag(flag_name(name, place), flag_value, scalar(place, flag_value)))
     return tuple(found)
 
 

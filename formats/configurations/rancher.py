@@ -89,17 +89,21 @@ def _read_cluster(document: Document, _: str) -> Iterator[Configuration]:
 
 
 _SERVICE = ("services", "kubelet")
-_EXTRA = (*_SERVICE, "extra_args")
+_EXTRA, _ARRAYS = (*_SERVICE, "extra_args"), (*_SERVICE, "extra_args_array")
 
 
 def _read_rke1(document: Document, _: str) -> Iterator[Configuration]:
-    path = find_path(document, "an RKE cluster file", _EXTRA)
-    flags = tuple(mapped_flags(mapping_below(document, path)))
+    """Yields the flags; RKE writes those with several values behind the others."""
+    find_path(document, "an RKE cluster file", _EXTRA, _ARRAYS)
     yield Configuration(
         "an RKE cluster file",
-        ".".join(_EXTRA),
+        ".".join(_SERVICE),
         MergedDocument(document, {}),
-        flags,
+        tuple(
+            flag
+            for path in (_EXTRA, _ARRAYS)
+            for flag in mapped_flags(mapping_below(document, path))
+        ),
         adds_defaults="RKE",
     )
 

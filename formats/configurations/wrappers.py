@@ -79,4 +79,4 @@ def _values(words: Words) -> Iterator[tuple[str, str, Document]]:
             yield name, value, place
         elif value.startswith(_WRAPPED[name][0]):
             inner = value.removeprefix(_WRAPPED[name][0])
-            yield name, f"--{inner.lstrip('-')}", place
+            yield name, f"--{inner.removeprefix('--')}", place

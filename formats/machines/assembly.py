@@ -83,6 +83,8 @@ def assemble(
         format=text.format,
         machine=_discover(profile, no_cpu),
         missing=(*gaps, *more),
+        reserved_cpus=text.reserved_cpus,
+        kubelet=text.kubelet,
         settings=text.settings,
         devices=text.devices,
         notes=text.notes,

@@ -112,6 +112,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         l3_count: the number of L3 caches, if the text doesn't say what they belong to.
         memory: the machine's, in bytes.
         hugepages: the machine's, by page size in KiB.
+        reserved_cpus: how many CPUs its kubelet reserves; None if the text doesn't say.
+        kubelet: the version of its kubelet, such as ``v1.33.4``; empty if the text doesn't say.
         settings: fields of its kubelet's configuration that the text shows.
         devices: what its device plugins offer, which isn't part of the machine.
         notes: remarks about what the text says, a clause each.
@@ -131,6 +133,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     l3_count: int | None = None
     memory: int | None = None
     hugepages: dict[int, int] | None = None
+    reserved_cpus: float | None = None
+    kubelet: str = ""
     settings: dict[str, str] = {}
     devices: tuple[ListedDevices, ...] = ()
     notes: tuple[str, ...] = ()
@@ -153,6 +157,8 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
         format: what it is; empty if it describes the machine completely.
         machine: the machine.
         missing: what the text doesn't say.
+        reserved_cpus: how many CPUs its kubelet reserves; None if the text doesn't say.
+        kubelet: the version of its kubelet; empty if the text doesn't say.
         settings: fields of its kubelet's configuration that the text shows.
         devices: what its device plugins offer, unless it is known otherwise.
         notes: remarks about what it says, a clause each.
@@ -164,6 +170,8 @@ class MachineText(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
     machine: MachineInfo
     missing: tuple[Gap, ...] = ()
+    reserved_cpus: float | None = None
+    kubelet: str = ""
     settings: dict[str, str] = {}
     devices: tuple[ListedDevices, ...] = ()
     notes: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from fractions import Fraction
 
 KINDS = ("Node", "NodeResourceTopology", "Numatopology")
 _OTHER_ITEMS = "save a single one, such as the output of `kubectl get {} NAME -o yaml`"
@@ -97,6 +98,28 @@ def _cpu_count(value: Any, what: str) -> int:
     return count
 
 
+def _cpus(value: Any) -> Fraction:
+    try:
+        return quantity.parse(str(value))
+    except (quantity.QuantityError, UnsupportedError) as error:
+        raise DescriptionError(f"cpu: {error}") from None
+
+
+def _reserved_cpus(
+    amounts: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+) -> float | None:
+    """Returns what is missing from capacities in what is allocatable; None if that is unknown.
+
+    Nothing is allocatable where a kubelet gives no container exclusive CPUs.
+    """
+    if not amounts or not all("cpu" in one for pair in amounts for one in pair):
+        return None
+    capacity, allocatable = (
+        sum(_cpus(one["cpu"]) for one in part) for part in zip(*amounts, strict=True)
+    )
+    return float(capacity - allocatable) if allocatable else None
+
+
 _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "pods", "storage"})
 
 
@@ -155,6 +178,8 @@ def _node(data: Mapping[str, Any]) -> Description:
         else None,
         hugepages=_hugepages(capacity) or None,
         devices=tuple(_devices({None: capacity})),
+        reserved_cpus=_reserved_cpus([(capacity, _mapping(status.get("allocatable")))]),
+        kubelet=str(info.get("kubeletVersion") or ""),
         notes=(f"is a {machine_type}: its provider documents the rest",) if machine_type else (),
     )
 
@@ -198,6 +223,7 @@ def _node_resource_topology(data: Mapping[str, Any]) -> Description:
             for number, found in resources.items()
         ),
         distances=_costs(zones) if zones else None,
+        reserved_cpus=_reserved_cpus([*map(_amounts, zones.values())]),
         settings=dict(_settings(data)),
         devices=tuple(_devices(resources)),
         notes=tuple(_in_use(data, [zone for _, zone in sorted(zones.items())])),
@@ -215,6 +241,16 @@ def _zone_resources(zone: Mapping[str, Any]) -> dict[str, Any]:
         )
         for one in map(_mapping, _list(found))
     }
+
+
+def _amounts(zone: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The capacities in a zone, and what is allocatable."""
+    found = [*map(_mapping, _list(zone.get("resources")))]
+    capacity, allocatable = (
+        {str(one.get("name")): one[key] for one in found if key in one}
+        for key in ("capacity", "allocatable")
+    )
+    return capacity, allocatable
 
 
 _MAX_SHOWN = 4
@@ -328,7 +364,9 @@ def _koordinator_cpus(data: Mapping[str, Any]) -> Iterator[CPU]:
 
 
 def _numatopology(data: Mapping[str, Any]) -> Description:
-    detail = _mapping(_mapping(data.get("spec")).get("cpuDetail"))
+    spec = _mapping(data.get("spec"))
+    detail, policies = _mapping(spec.get("cpuDetail")), _mapping(spec.get("policies"))
+    reserved = _mapping(spec.get("resReserved"))
     try:
         places = msgspec.convert(detail, dict[int, _Place], strict=False)
     except msgspec.ValidationError as error:
@@ -342,7 +380,19 @@ def _numatopology(data: Mapping[str, Any]) -> Description:
             for cpu, place in places.items()
         ),
         nodes=tuple(Node(number=node) for node in sorted({one.numa for one in places.values()})),
+        reserved_cpus=float(_cpus(reserved["cpu"])) if "cpu" in reserved else None,
+        settings={
+            field: str(policies[name])
+            for name, field in _VOLCANO_POLICIES.items()
+            if name in policies
+        },
     )
+
+
+_VOLCANO_POLICIES = {
+    "CPUManagerPolicy": "cpuManagerPolicy",
+    "TopologyManagerPolicy": "topologyManagerPolicy",
+}
 
 
 _READERS = {

@@ -337,6 +337,14 @@ def _shape(fields: Mapping[str, Sequence[str]], cpus: int) -> tuple[int | None, 
     cores = only("Core(s) per socket")
     if len(fields.get("Socket(s)", ())) > 1:
         return threads, None
+    if "Thread(s) per core" not in fields and cores and sockets:
+        threads, rest = divmod(cpus, cores * sockets)
+        if rest or not threads:
+            raise DescriptionError(
+                f"{plural(sockets, 'socket')} of {plural(cores, 'core')} are not"
+                f" {plural(cpus, 'CPU')}: the cores differ",
+                _EXTENDED,
+            )
     if threads and cores and sockets and threads * cores * sockets != cpus:
         if threads == 1:
             return threads, None

@@ -6,9 +6,13 @@ With these, an answer would rest on the assumption alone, so there is none.
 from __future__ import annotations
 
 import re
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs.errors import DocumentError
+from numaproof.protocol.sets import CPUSet, ListFormatError
+from numaproof.reference.errors import UnsupportedError
+from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,11 +67,30 @@ _DEFAULTS = {
 
 
 def differing_settings(text: MachineText, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a note for each setting of a machine's kubelet that differs from a configuration."""
+    """Yields notes about settings and reservations of a machine's kubelet.
+
+    They are about those that differ from a configuration.
+    """
     for name, value in text.settings.items():
         other = config.get(name) or _DEFAULTS.get(name, value)
         if other != value:
             yield f"its kubelet has {name} {value}, but the configuration has {other}"
+    own, reserved = text.reserved_cpus, _reserved_cpus(config)
+    # With exclusive CPUs, whole CPUs are reserved.
+    if None not in (own, reserved) and own not in (reserved, ceil(reserved or 0)):
+        yield f"its kubelet reserves {own:g} CPU, but the configuration reserves {reserved:g}"
+
+
+def _reserved_cpus(config: Mapping[str, Any]) -> float | None:
+    """Returns how many CPUs a configuration reserves; None if it is invalid."""
+    amounts = (config.get(name) for name in ("kubeReserved", "systemReserved"))
+    try:
+        if named := config.get("reservedSystemCPUs"):
+            return len(CPUSet.parse(str(named)))
+        cpus = (one.get("cpu", 0) for one in amounts if isinstance(one, dict))
+        return float(sum(quantity.parse(str(one)) for one in cpus))
+    except (ListFormatError, quantity.QuantityError, UnsupportedError):
+        return None
 
 
 def _needs(config: Mapping[str, Any]) -> Iterator[tuple[Subject, str]]:

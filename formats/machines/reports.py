@@ -2,8 +2,8 @@
 
 They are directories or tar files with a tree of ``/sys`` and ``/proc``, the output of tools, or the
 log of a kubelet. The best source of each machine is used: a tree, then what a kubelet discovered,
-then the tools that say most. Only these files are unpacked, and no links but those between a node
-and its CPUs.
+then the tools that say most. The outputs of ``lscpu`` and ``numactl`` complete each other. Only
+these files are unpacked, and no links but those between a node and its CPUs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from numaproof import fakesys
-from numaproof.formats.machines import kubernetes
+from numaproof.formats.machines import kubernetes, sections
 from numaproof.formats.machines.description import Description, DescriptionError, MachineText
 from numaproof.inputs import documents, door
 from numaproof.inputs.errors import DocumentError
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _TREE = r"sys/devices/system/(?:cpu|node)/|sys/kernel/mm/hugepages/|proc/(?:cpuinfo|meminfo)$"
+_TOOLS = (r"lscpu_-a?e[^/]*$", r"numactl_-(?:-hardware|H)$", r"lscpu(?:\.txt)?$")
+"""The names of outputs that complete each other."""
+
 _TEXTS = (
     r"sysinfo\.t(?:ar\.)?gz$",
     r"(?:machine-?info|discover)[^/]*\.json$",
     r"[^/]*kubelet[^/]*(?:\.log)?$",
     r"lstopo[^/]*xml[^/]*$",
-    r"lscpu_-a?e[^/]*$",
-    r"numactl_-(?:-hardware|H)$",
-    r"lscpu(?:\.txt)?$",
+    *_TOOLS,
     r"noderesourcetopology\.json$",
     r"nodes/[^/]+\.ya?ml$",
     r"node\.json$",
@@ -49,6 +50,9 @@ _TEXTS = (
 
 _NODES = (len(_TEXTS) - 1, len(_TEXTS))
 """The ranks of Nodes."""
+
+_OF_TOOLS = range(_TEXTS.index(_TOOLS[0]) + 1, _TEXTS.index(_TOOLS[-1]) + 2)
+"""The ranks of outputs that complete each other."""
 
 _WANTED = re.compile("|".join(rf"(?:^|/)(?:{part})" for part in (_TREE, *_TEXTS)))
 _SOS = re.compile(r"((?:.*?/)?)sos_commands/")
@@ -61,11 +65,25 @@ MachineReader = Callable[[bytes, str, Description | None], MachineText | None]
 
 
 class _Source(NamedTuple):
-    """A source of a machine: which machine, how good it is (0 is best), and where it is."""
+    """A source of a machine.
+
+    Attributes:
+        machine: the machine's name; empty if the report doesn't name it.
+        rank: how good the source is; 0 is best.
+        path: where it is.
+        others: the files that complete it.
+        notes: what was left out, and why.
+    """
 
     machine: str
     rank: int
     path: Path
+    others: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def place(self, root: Path) -> str:
+        """Returns the paths of its files in a report."""
+        return " and ".join(str(path.relative_to(root)) for path in (self.path, *self.others))
 
 
 def read_report(
@@ -98,15 +116,15 @@ def read_report(
             raise DocumentError(name, 0, "", f"{len(machines)} machines: {some}", fix)
         own = _node_object(sources, root, name)
         errors: list[DocumentError] = []
-        for source in sorted(sources, key=lambda source: source.rank):
-            where = source.path.relative_to(root)
+        for source in _join_tools(sources, root):
+            where = source.place(root)
             try:
                 found = _read(source, f"{name}: {where}", read_machine, no_cpu, own)
             except DocumentError as error:
                 errors.append(error)
             else:
                 if found is not None:
-                    notes = found.notes or (f"the machine is that of {where}",)
+                    notes = (*(found.notes or (f"the machine is that of {where}",)), *source.notes)
                     return replace(found, file=name, notes=(*notes, *_contradictions(found, own)))
     if errors:
         raise errors[0]
@@ -184,7 +202,8 @@ def _read(
         return read_report(
             str(source.path), lambda text, file, _: read_machine(text, file, node), no_cpu
         )
-    return read_machine(door.read(source.path, name=name), name, node)
+    content = b"\n".join(door.read(path, name=name) for path in (source.path, *source.others))
+    return read_machine(content, name, node)
 
 
 @contextmanager
@@ -223,6 +242,36 @@ def _sources(root: Path) -> Iterator[_Source]:
             if re.search(rf"(?:^|/){form}", place):
                 yield _Source(machine, rank, path)
                 break
+
+
+def _join_tools(sources: Iterable[_Source], root: Path) -> Iterator[_Source]:
+    """Yields the sources, with the outputs of tools that complete each other as one."""
+    joined: _Source | None = None
+    others: list[_Source] = []
+    notes: list[str] = []
+    for source in sorted(sources, key=lambda source: source.rank):
+        if source.rank not in _OF_TOOLS:
+            others.append(source)
+            continue
+        more = joined._replace(others=(*joined.others, source.path)) if joined else source
+        if problem := _problem(more):
+            others.append(source)
+            notes.append(f"left out {source.place(root)}: {problem}")
+        else:
+            joined = more
+    if joined is not None:
+        others.append(joined._replace(rank=_OF_TOOLS.start, notes=tuple(notes)))
+    yield from sorted(others, key=lambda source: (source.rank, source is not others[-1]))
+
+
+def _problem(source: _Source) -> str:
+    """Returns why the outputs of tools don't describe a machine; empty if they do."""
+    files = (source.path, *source.others)
+    try:
+        found = sections.read("\n".join(map(door.read_text, files)), least=len(files))
+    except (DescriptionError, DocumentError) as error:
+        return str(error)
+    return "" if found is not None else "not the output of lscpu or numactl"
 
 
 def sosreports(places: Iterable[str]) -> set[str]:

@@ -47,14 +47,14 @@ class _Section(NamedTuple):
     text: str
 
 
-def read(text: str) -> Description | None:
-    """Returns what all descriptions in a text say; None if it has fewer than two.
+def read(text: str, least: int = 2) -> Description | None:
+    """Returns what all descriptions in a text say; None if it has fewer than `least`.
 
     Raises:
         DescriptionError: they contradict or don't complete each other, or one is incomplete.
     """
     found = [*_sections(text)]
-    if len(found) < 2:  # noqa: PLR2004
+    if len(found) < least:
         return None
     lines: dict[str, int] = {}
     for section in found:

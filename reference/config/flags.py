@@ -106,7 +106,7 @@ def _flags(command_line: Sequence[str], known_flags: frozenset[str]) -> Iterator
 
 def _name(argument: str, known_flags: frozenset[str]) -> str:
     if not argument.startswith("--"):
-        if argument[1] in _SHORT:
+        if argument[1] in SHORT:
             raise UnsupportedError(f"flag {argument}")
         raise _parse_error(f"unknown shorthand flag: '{argument[1]}' in {argument}")
     written = argument.removeprefix("--").partition("=")[0]
@@ -238,7 +238,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
 }
 """The field that each flag sets, and the function that parses its value."""
 
-_SHORT = ("h", "v")
+SHORT = ("h", "v")
 """One-letter flags, none of which concerns the managers."""
 
 SWITCHES = frozenset(

@@ -472,3 +472,22 @@ def test_missing_pods_of_one_of_several_nodes_are_to_be_collected(
     ended = run("simulate", "--node", f"a={archive}", "new.json", "--assume", "nodes=1")
     assert ended.code == 2
     assert "the files name 1 pod by uid; collect a again, with its pods" in ended.err
+
+
+NODE_OBJECT = """\
+kind: Node
+status: {capacity: {cpu: 8, memory: 16Gi}, nodeInfo: {kubeletVersion: v1.33.4}}
+"""
+
+
+def test_a_node_with_another_release_than_the_answer_is_named(run: Command) -> None:
+    Path("node.yaml").write_text(NODE_OBJECT)
+    note = "node.yaml: its kubelet is v1.33.4, but this answer is for 1.37 (--kubernetes 1.33)"
+    words = ("--config", "kubelet.yaml", "new.json")
+    check = ("config", "check", "kubelet.yaml", "--machine", "node.yaml")
+    for command in ("simulate", "--machine", "node.yaml", *words), check:
+        assert note in run(*command).err
+        for release in "1.33", "1.34":
+            assert "its kubelet" not in run(*command, "--kubernetes", release).err
+    note = note.removeprefix("node.yaml: ")
+    assert note in run("simulate", "--node", "w7=node.yaml", *words).err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from builders import machines
 from numaproof.simulation.admission import Question
 from numaproof.simulation.configuration_check import ConfigurationFinding, judge
@@ -44,3 +46,25 @@ def test_a_misspelt_policy_is_judged_as_the_one_that_is_meant() -> None:
 def test_options_of_an_unknown_policy_are_not_judged() -> None:
     settings = {"cpuManagerPolicy": "dynamic", OPTIONS: {"full-pcpus-only": "false"}}
     assert [*found(settings)] == [("error", "cpuManagerPolicy")]
+
+
+RESERVATIONS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"kubeReserved": {"cpu": 1}}, ["kubeReserved.cpu"]),
+    ({"systemReserved": ["cpu"]}, ["systemReserved"]),
+    ({"reservedSystemCPUs": "9999"}, ["reservedSystemCPUs"]),
+    ({"kubeReserved": {"memory": 1}}, ["kubeReserved.memory", "cpuManagerPolicy"]),
+]
+
+
+@pytest.mark.parametrize(("settings", "errors"), RESERVATIONS)
+def test_a_reservation_that_is_refused_is_not_missing(
+    settings: dict[str, Any], errors: list[str]
+) -> None:
+    assert [*found(settings)] == [("error", path) for path in errors]
+
+
+def test_a_flag_that_is_refused_is_not_missing() -> None:
+    machine = machines.discover_profile("epyc-7402p-nps2")
+    flags = ("--kube-reserved=cpu",)
+    verdict = judge(Question(machine, {"cpuManagerPolicy": "static"}, "1.37", flags=flags))
+    assert [one.path for one in verdict.findings] == [("--kube-reserved",)]

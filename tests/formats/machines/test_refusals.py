@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,7 @@ REFUSED = {
     LSCPU.replace("CPU(s): 8", "CPU(s): 9"): "counts 9 CPUs but lists 8",
     LSCPU.replace("node0 CPU(s): 0-7", "node0 CPU(s): 0-6"): "CPU 7 in no NUMA node",
     LSCPU.replace("node0 CPU(s): 0-7", "node0 CPU(s): 0-8"): "CPU 8 only in NUMA node 0",
+    re.sub(r"Thread.*\n", "", LSCPU).replace("socket: 4", "socket: 3"): "3 cores are not 8 CPUs",
     "# CPU,Core,Socket,Node\n0,0,0,0\n0,1,0,0\n": "file:3: lscpu --parse lists CPU 0 again",
     NUMACTL.replace("size: 100", "size: -5"): "node 0 size: expected MB, got '-5 MB'",
     XML_OF_LOST: "CPU 1 in a Machine, but no PU for it",
@@ -355,4 +357,56 @@ def test_settings_that_a_configuration_has_otherwise_are_noted() -> None:
         "topologyManagerPolicy",
         "topologyManagerScope",
         "cpuManagerPolicy",
+        "2",
     ]
+
+
+VOLCANO = {"cpuManagerPolicy": "static", "topologyManagerPolicy": "best-effort"}
+NODE_16 = "kind: Node\nstatus: {capacity: {cpu: 16}, allocatable: {cpu: 15890m}}\n"
+NRT_16 = """\
+kind: NodeResourceTopology
+zones:
+- {name: node-0, resources: [{name: cpu, capacity: 8, allocatable: ALLOCATABLE}]}
+- {name: node-1, resources: [{name: cpu, capacity: 8, allocatable: 8}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "agreeing", "configuration", "differing"),
+    [
+        ("numatopology.yaml", VOLCANO | {"reservedSystemCPUs": "3"}, VOLCANO, "1 CPU, 0"),
+        (NODE_16, {"kubeReserved": {"cpu": "110m"}}, {"reservedSystemCPUs": "0-1"}, "0.11 CPU, 2"),
+        (
+            NRT_16.replace("ALLOCATABLE", "6"),
+            {"kubeReserved": {"cpu": "1"}, "systemReserved": {"cpu": "500m"}},
+            {"kubeReserved": {"cpu": "1"}},
+            "2 CPU, 1",
+        ),
+    ],
+)
+def test_reservations_that_a_configuration_has_otherwise_are_noted(
+    text: str, agreeing: dict[str, Any], configuration: dict[str, Any], differing: str
+) -> None:
+    is_file = text.endswith(".yaml")
+    found = read((HERE / "texts" / text).read_bytes() if is_file else text.encode(), "file")
+    assert found is not None
+    assert [*differing_settings(found, agreeing)] == []
+    (note,) = differing_settings(found, configuration)
+    own, _, other = differing.partition(", ")
+    assert note == f"its kubelet reserves {own}, but the configuration reserves {other}"
+
+
+def test_policies_that_a_configuration_has_otherwise_are_noted() -> None:
+    text = read((HERE / "texts" / "numatopology.yaml").read_bytes(), "file")
+    assert text is not None
+    notes = [*differing_settings(text, {"reservedSystemCPUs": "0"})]
+    assert notes == [
+        "its kubelet has cpuManagerPolicy static, but the configuration has none",
+        "its kubelet has topologyManagerPolicy best-effort, but the configuration has none",
+    ]
+
+
+def test_without_exclusive_cpus_a_reservation_is_unknown() -> None:
+    text = read(NRT_16.replace("ALLOCATABLE", "0").replace(": 8}]}\n", ": 0}]}\n").encode(), "file")
+    assert text is not None
+    assert [*differing_settings(text, {})] == []

@@ -59,6 +59,24 @@ def test_a_tree_in_a_sosreport_is_best(
     assert found.notes[0].startswith("the machine is that of")
 
 
+LSCPU = "Architecture: x86_64\nCPU(s): 2\nOn-line CPU(s) list: 0,1\nThread(s) per core: 2\n"
+TABLE = "CPU NODE SOCKET CORE ONLINE\n0 0 0 0 yes\n1 0 0 0 yes\n"
+
+
+@pytest.mark.parametrize("table", ["", TABLE])
+def test_the_outputs_of_tools_complete_each_other(table: str, tmp_path: Path) -> None:
+    write(tmp_path / "sos_commands/numa/numactl_--hardware", NUMACTL)
+    write(tmp_path / "sos_commands/processor/lscpu", LSCPU)
+    if table:
+        write(tmp_path / "sos_commands/processor/lscpu_-ae", table)
+    found = read_report(tmp_path)
+    assert found is not None
+    (node,) = found.machine.topology
+    assert node.memory == 100 << 20
+    assert [core.thread_ids for core in node.cores or ()] == [(0, 1)]
+    assert not any("left out" in note for note in found.notes)
+
+
 def test_without_a_tree_the_tool_that_says_most_is_best(tmp_path: Path) -> None:
     write(tmp_path / "sos_commands/numa/numactl_--hardware", NUMACTL)
     write(tmp_path / "sos_commands/processor/lscpu", "Architecture: x86_64\nCPU(s): 4\n")
@@ -68,6 +86,14 @@ def test_without_a_tree_the_tool_that_says_most_is_best(tmp_path: Path) -> None:
     found = read_report(tmp_path)
     assert found is not None
     assert (found.format, found.machine.num_cores) == ("numactl --hardware", 2)
+    broken, different = found.notes[1:]
+    assert broken == (
+        "left out sos_commands/processor/lscpu_-ae: not the output of lscpu or numactl"
+    )
+    assert different == (
+        "left out sos_commands/processor/lscpu: "
+        "numactl --hardware and lscpu show different CPUs: 0-1 and 0-3"
+    )
 
 
 @pytest.mark.commands

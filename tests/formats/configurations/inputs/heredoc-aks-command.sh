@@ -1,0 +1,4 @@
+cat <<EOF > node.json
+{"cpuManagerPolicy": "static"}
+EOF
+az aks nodepool add --name pool --kubelet-config node.json

@@ -1,0 +1,3 @@
+cat > linuxkubeletconfig.json <<'EOF'
+{"cpuManagerPolicy": "static", "topologyManagerPolicy": "restricted"}
+EOF

@@ -1,0 +1,3 @@
+cat > /etc/kubernetes/kubelet/config.json <<EOF
+{"cpuManagerPolicy": "static"}
+EOF
