@@ -48,10 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 32 MiB; skips the test where none can be mounted."""
+    """A file system of 4 MiB; skips the test where none can be mounted."""
     folder = tmp_path / "small"
     folder.mkdir()
-    options = ("-t", "tmpfs", "-o", "size=32m", "tmpfs")
+    options = ("-t", "tmpfs", "-o", "size=4m", "tmpfs")
     try:
         subprocess.run(["mount", *options, folder], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -93,6 +94,7 @@ def test_a_full_disk_is_not_reported_as_a_killed_run(command: Command, small_dis
 def test_a_board_is_replaced_after_the_full_disk_has_room(
     command: Command, small_disk: Path
 ) -> None:
+    subprocess.run(["mount", "-o", "remount,size=32m", small_disk], check=True)
     assert command(*CHECK, "--out", "report").code == 0
     out = small_disk / "site"
     for pages in (1, 4, 8, 16, 32):
