@@ -6,7 +6,8 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-SUFFIXES = {"m": Fraction(1, 1000), "k": 1000, "M": 10**6, "G": 10**9, "T": 10**12}
+SUFFIXES = {"u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
+SUFFIXES |= {"k": 1000, "M": 10**6, "G": 10**9, "T": 10**12}
 SUFFIXES |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 HELLO = {

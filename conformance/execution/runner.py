@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import expressions, releases, writing
 from numaproof.conformance.cases.loading import CaseError, applies
-from numaproof.conformance.cases.schema import Case, Machines, StartStep, Step
+from numaproof.conformance.cases.schema import Case, Expected, Machines, StartStep, Step
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import ImplementationFailure
@@ -69,15 +69,31 @@ def select(
 ) -> list[SelectedCase]:
     """The cases, each on every machine that it applies to.
 
-    Cases for other releases are left out. Cases above the target's level accept any answer. A case
-    with its own machine runs only on that machine.
+    Cases for other releases are left out. Cases above the target's level accept any answer, except
+    those of level ``kubelet``, which are left out: only its source defines what they ask for. A
+    case with its own machine runs only on that machine.
     """
     return [
         SelectedCase.on(machine, case, target.level)
         for case in cases
         if releases.includes(case.kubernetes, target.kubernetes)
+        and (applies(case.level, target.level) or _is_playable_below(case, target.kubernetes))
         for machine in _machines(case, catalogue)
     ]
+
+
+def _is_playable_below(case: Case, kubernetes: str) -> bool:
+    """Whether programs that claim a lower level can be asked for what the case asks for.
+
+    They may accept a configuration that a kubelet refuses. Nothing is known about a node that runs
+    with it.
+    """
+    return case.level != LEVELS[-1] and not any(
+        step.start is not None
+        and isinstance(expected := step.on(kubernetes).expect, Expected)
+        and expected.refused
+        for step in case.steps
+    )
 
 
 def _accepting_any_answer(case: Case) -> Case:
@@ -126,8 +142,11 @@ def play_case(
         CaseError: the case can't be played as written.
     """
     began = harness_run.elapsed_seconds()
+    target = harness_run.target
+    if selected_case.only_invariants:
+        target = replace(target, level=LEVELS[0])
     run = Run(
-        harness_run.target,
+        target,
         selected_case.case,
         selected_case.info,
         selected_case.machine.tree,
@@ -155,7 +174,9 @@ def play_case(
         needs=session.needed_claims,
         missing_claim=session.missing_claim,
         declined_claims=session.declined_claims,
-        agreed_level=session.agreed_level if harness_run.target.oracle else None,
+        agreed_level=session.agreed_level
+        if target.oracle and not selected_case.only_invariants
+        else None,
         baseline_divergence=run.baseline_divergence(result),
         undiscovered=run.undiscovered(),
         unaffected=run.unaffected(result),
