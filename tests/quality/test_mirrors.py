@@ -55,10 +55,9 @@ def test_a_mirror_is_not_blamed_for_its_choices(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["nodes", "everything"])
+@pytest.mark.parametrize(("name", "seed"), [("both", 1), ("everything", 2)])
 def test_fuzzing_does_not_blame_a_mirror(name: str, seed: int, tmp_path: Path) -> None:
-    stream = list(fuzz_events(target(name, "admission"), tmp_path, 2000, seed))
+    stream = list(fuzz_events(target(name, "admission"), tmp_path, 200, seed))
     assert found_in(stream) == []
 
 
