@@ -186,8 +186,8 @@ def comparison_text(comparison: RunComparison) -> str:
 
 
 def _text(comparison: RunComparison) -> Iterator[str]:
-    for name, told in run_descriptions(comparison).items():
-        yield f"{name + ':':8}{told}"
+    for name, text in run_descriptions(comparison).items():
+        yield f"{name + ':':8}{text}"
     for name, run in (("Before", comparison["before"]), ("After", comparison["after"])):
         yield from (f"{name}: Incomplete: {one_line(gap, _MESSAGE)}" for gap in run["gaps"])
     for title, changes in changes_by_kind(comparison):
@@ -227,9 +227,9 @@ def run_descriptions(comparison: RunComparison) -> Mapping[str, str]:
     for name in ("before", "after"):
         run = comparison[name]
         own = [run["folder"], *(one for one in parts[name] if one not in shared)]
-        told = ", ".join(filter(None, [*own, "" if same_command else run["command"]]))
-        found[name.capitalize()] = f"{told}: {run['verdict']}" if told else run["verdict"]
-    return {name: one_line(told, _MESSAGE) for name, told in found.items() if told}
+        text = ", ".join(filter(None, [*own, "" if same_command else run["command"]]))
+        found[name.capitalize()] = f"{text}: {run['verdict']}" if text else run["verdict"]
+    return {name: one_line(text, _MESSAGE) for name, text in found.items() if text}
 
 
 def _parts(run: ComparedRun) -> tuple[str, ...]:
@@ -286,8 +286,8 @@ def _markdown(comparison: RunComparison) -> Iterator[str]:
     sign = "❌" if comparison["newly_failing"] else "⚠" if comparison["exit_code"] else "✅"
     yield f"# {sign} {conclusion(comparison)}"
     yield ""
-    for name, told in run_descriptions(comparison).items():
-        yield f"- {name}: {escape(told, _MESSAGE)}"
+    for name, text in run_descriptions(comparison).items():
+        yield f"- {name}: {escape(text, _MESSAGE)}"
     for title, changes in changes_by_kind(comparison):
         yield f"\n## {title} ({len(changes):,})\n"
         for one in changes[:_LISTED]:

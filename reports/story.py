@@ -75,9 +75,9 @@ class Failure:
         """What went wrong, with the start of the expected and the actual value, on one line."""
         sentence = self.sentence
         if isinstance(sentence, str):
-            told = whole_line(sentence) or self.title
+            text = whole_line(sentence) or self.title
             at_fault = self.outcome == "fault" and self.steps
-            return f"fault at {self.steps[-1].operation}: {told}" if at_fault else told
+            return f"fault at {self.steps[-1].operation}: {text}" if at_fault else text
         sides = (one_line(side, _SIDE) for side in (sentence.expected, sentence.actual))
         return whole_line(sentence.what) + ": expected {}, got {}".format(*sides)
 

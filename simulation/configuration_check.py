@@ -336,7 +336,7 @@ def _finding(
 
 
 _RESERVING = ("AKS", "Bottlerocket", "EKS", "GKE", "Gardener", "Karpenter", "OpenShift", "Talos")
-"""The products that reserve CPUs and memory unless they are told otherwise."""
+"""The products that reserve CPUs and memory by default."""
 
 
 def _invalid_paths(

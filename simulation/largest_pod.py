@@ -97,7 +97,7 @@ def _largest(
 
 
 def _limits(node: StartedNode, pod: _Fit, step: int) -> Iterator[tuple[str, int]]:
-    """Yields the allocatable amounts of which there is less left than the managers have free.
+    """Yields what is left of allocatable resources, if it is less than the managers have free.
 
     `step` is the difference between numbers of CPUs that a pod can request.
     """

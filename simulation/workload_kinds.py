@@ -20,8 +20,8 @@ class Count(NamedTuple):
 
     Attributes:
         path: the path, as in `Template`; empty if there is only a default.
-        quotient: two paths whose quotient, rounded up, is the factor if there is no value at
-            `path` but one at the first of them; the second is 1 by default.
+        quotient: two paths whose quotient, rounded up, is the factor if `path` has no value but the
+            first of them does; the second is 1 by default.
         default: the factor if there is no value.
         less: a number to subtract.
         at_least, at_most: the paths of bounds; can be empty.

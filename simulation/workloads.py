@@ -418,7 +418,7 @@ def _quotient(workload: Workload, factor: Count, place: PathTuple) -> int | None
 
 
 def _number(workload: Workload, path: str, place: PathTuple) -> int | None:
-    """Returns the number at a path, as text if it is named freely; None if there is none."""
+    """Returns the number at a path, which may be written as text; None if it is missing."""
     if not path:
         return None
     *inside, last = _bind(_steps(path), place)

@@ -95,7 +95,7 @@ class Ledger:
         except Refusal:
             self.remove({"uid": uid})  # a refused pod leaves the node, even one that was there
             raise
-        except Exception:  # the node remains as it was
+        except Exception:  # restores the previous allocations
             for name, own in self._allocations.pop(uid).items():
                 if own and not (was or {}).get(name):
                     self._allocator.give_back(set(own))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from numaproof.conformance.judging.invariants import (
     affinity,
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.invariants.view import View, Violation
 
 
+class _Subject(Protocol):
+    """A module with the invariants of one subject."""
+
+    def on_state(self, view: View) -> Iterator[Violation]:
+        """Checks a state."""
+
+
 on_answer_alone = stateless.on_answer
 
 
@@ -39,11 +46,16 @@ def on_start(view: View) -> Iterator[Violation]:
 
 def on_state(view: View) -> Iterator[Violation]:
     """Checks a state; if its pods or containers are wrong, nothing else is checked."""
+    return _if_listed(view, cpus, memory, devices, affinity, node, metrics)
+
+
+def _if_listed(view: View, *subjects: _Subject) -> Iterator[Violation]:
+    """Checks subjects of a state if it lists the right pods and containers."""
     wrong = next(node.check_pod_list(view), None)
     if wrong is not None:
         yield wrong
         return
-    for subject in (cpus, memory, devices, affinity, node, metrics):
+    for subject in subjects:
         yield from subject.on_state(view)
 
 
@@ -69,12 +81,7 @@ def on_restored_state(view: View) -> Iterator[Violation]:
 
     Devices, affinities and metrics appear only when plugins register and pods are admitted again.
     """
-    wrong = next(node.check_pod_list(view), None)
-    if wrong is not None:
-        yield wrong
-        return
-    yield from cpus.on_state(view)
-    yield from memory.on_state(view)
+    return _if_listed(view, cpus, memory)
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
