@@ -124,10 +124,11 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
     of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
     runs of a library, and in streams of earlier versions. `documents` are the documents that
-    the requirements cite, by key; streams of earlier versions have none.
+    the requirements cite, by key; streams of earlier versions have none. `bound` says what was
+    enumerated, one sentence for each kind.
     """
 
-    kind: Literal["check", "fuzz", "diff"]
+    kind: Literal["check", "fuzz", "diff", "exhaust"]
     numaproof: str
     kubernetes: str
     level: Level
@@ -141,6 +142,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     documents: dict[str, ReportedDocument] = msgspec.field(default_factory=dict)
     host: str = ""
     origin: Origin | None = None
+    bound: tuple[str, ...] = ()
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
