@@ -17,6 +17,7 @@ from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reports.summary import summarize
+from numaproof.reports.wording import setting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,9 @@ def test_the_reference_has_no_counterexample(tmp_path: Path) -> None:
     )
     assert isinstance(ended, events.RunEnded)
     assert ended.outcomes.keys() <= {"pass", "expected failure"}
-    assert summarize(stream).verdict == "passed"
+    summary = summarize(stream)
+    assert summary.verdict == "passed"
+    assert dict(setting(summary))["Bound"] == "; ".join(started.bound)
     assert not list(tmp_path.iterdir())
 
 
