@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.cli.choice import IntRange
 from numaproof.cli.harness import run_harness
 from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     " recordings.",
 )
 @repeat_option
+@click.option(
+    "--jobs",
+    type=IntRange(1),
+    metavar="N",
+    help="Play N cases at a time, each with its own copy of the program (default: one per core,"
+    " or 1 if there are few cases).",
+)
 @known_failures_options
 @out_option("check")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -46,6 +54,7 @@ def check(
     machine_names: Iterable[str],
     quick: bool,
     repeat: int,
+    jobs: int | None,
     failure_options: KnownFailureOptions,
     out: Path,
     as_json: bool,
@@ -75,7 +84,7 @@ def check(
     cases = loading.with_own(bundled, own)
     table = not (select or exclude or quick)
     known = failure_options.known_failures(cases, whole=table and not machine_names)
-    options = checking.CheckOptions(times=repeat, known_failures=known, whole=table)
+    options = checking.CheckOptions(times=repeat, known_failures=known, whole=table, jobs=jobs)
     with loading.locate_errors(own), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 

@@ -129,12 +129,14 @@ class HarnessRun:
         untested_requirements: Iterable[str] = (),
         claims: events.ClaimsReview | None = None,
         other_implementations: Iterable[Implementation] = (),
+        leftover_processes: Iterable[str] = (),
     ) -> events.RunEnded:
         """Ends the target and any `other_implementations`; returns the last event of the run.
 
-        `outcomes` counts the runs by outcome; `untested_requirements` are requirement ids.
+        `outcomes` counts the runs by outcome; `untested_requirements` are requirement ids;
+        `leftover_processes` could not be killed in other processes.
         """
-        left: list[str] = []
+        left = [*leftover_processes]
         for one in (self.target.implementation, *other_implementations):
             one.close()
             left += leftovers_of(one)
