@@ -250,10 +250,10 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     its steps accepted any answer that broke no invariant, so the run says nothing about its
     `requirements`.
 
-    `needs` are the claims that the calls need; `missing_claim` is the first of them that the
-    implementation lacks; `declined_claims` are claims that it makes, although it answered with
-    ``unsupported``. `agreed_level` is the highest level at which all answers agree with the
-    reference's.
+    `needs` are the claims that the calls need, up to the first call that needs a missing one.
+    `missing_claim` is the first claim that the implementation lacks; `declined_claims` are claims
+    that it makes, although it answered with ``unsupported``. `agreed_level` is the highest level at
+    which all answers agree with the reference's.
 
     `requirements` are the case's requirements, whatever the outcome. `violated_requirements` are
     the requirements that the answers of a failed run violated, from this case or others, most
