@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.protocol.events import AnyEvent
+    from numaproof.protocol.events import AnyEvent, CaseOnMachine
 
 
 @click.command()
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     help="Run a small subset that still catches every seeded bug, plus your own cases. Skips"
     " recordings.",
 )
+@click.option(
+    "--last-failed",
+    is_flag=True,
+    help="Run only what failed in the last run with the same --out.",
+)
+@click.option("--fail-fast", is_flag=True, help="Stop after the first failure.")
 @repeat_option
 @click.option(
     "--jobs",
@@ -53,6 +60,8 @@ def check(
     own: tuple[Path, ...],
     machine_names: Iterable[str],
     quick: bool,
+    last_failed: bool,
+    fail_fast: bool,
     repeat: int,
     jobs: int | None,
     failure_options: KnownFailureOptions,
@@ -72,19 +81,24 @@ def check(
       numaproof check --select "static-*" --machine laptop-4c8t --kubernetes 1.35
       numaproof check --select area:memory --select "CPU-OPT-*" --exclude "*-huge-pages-*"
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
+      numaproof check --implementation "./my-driver" --last-failed
     """
     from numaproof.conformance import check as checking
     from numaproof.conformance.cases import loading
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.execution import runner
     from numaproof.conformance.selection import quick as quick_set
+    from numaproof.conformance.selection.last_failed import only_failed, only_failed_recordings
     from numaproof.workdir.scratch import scratch_folder
 
     bundled = loading.bundled_cases()
     cases = loading.with_own(bundled, own)
-    table = not (select or exclude or quick)
+    failed = _last_failed(out) if last_failed else ()
+    table = not (select or exclude or quick or last_failed)
     known = failure_options.known_failures(cases, whole=table and not machine_names)
-    options = checking.CheckOptions(times=repeat, known_failures=known, whole=table, jobs=jobs)
+    options = checking.CheckOptions(
+        times=repeat, known_failures=known, whole=table, jobs=jobs, fail_fast=fail_fast
+    )
     with loading.locate_errors(own), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
@@ -101,6 +115,10 @@ def check(
                 runs = quick_set.select(wanted.of(bundled), machines, chosen)
             played = cases[len(bundled) :] if quick else cases
             runs += runner.select(wanted.of(played), machines, chosen)
+            if last_failed:
+                harness_run = replace(harness_run, failed_before=failed)
+                runs = only_failed(runs, failed)
+                kept = only_failed_recordings(kept, failed)
             if not runs and not kept:
                 raise click.UsageError(
                     "none of the selected cases applies to these machines at level"
@@ -118,3 +136,25 @@ def check(
             files=loading.files_by_id(own),
             repeat=repeat,
         )
+
+
+def _last_failed(out: Path) -> tuple[CaseOnMachine, ...]:
+    """Returns what failed in the last run with this report folder, and says how much it is.
+
+    Raises:
+        click.UsageError: there was no such run, or nothing failed in it.
+        EventsError: its events are damaged.
+    """
+    from numaproof.conformance.selection.last_failed import failed_runs
+    from numaproof.inputs.plurals import plural
+    from numaproof.reports.files import EVENTS, read_events
+
+    if not (out / EVENTS).exists():
+        raise click.UsageError(f"there is no last run in {out}; check without --last-failed first")
+    failed = failed_runs(read_events(out / EVENTS))
+    if not failed:
+        raise click.UsageError(
+            f"no case run failed in the last run in {out}; check without --last-failed"
+        )
+    click.echo(f"numaproof: {plural(len(failed), 'case run')} failed in the last run", err=True)
+    return failed

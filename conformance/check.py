@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,6 +28,7 @@ from numaproof.conformance.execution.run import Scenario
 from numaproof.conformance.execution.runner import PlayedCase, SelectedCase, play_case, reproduce
 from numaproof.conformance.fuzzing.determinism import OFTEN, DeterminismCheck
 from numaproof.conformance.known_failures.entries import KnownFailures
+from numaproof.protocol.events import GOOD
 from numaproof.workdir.removal import remove_tree
 from numaproof.workdir.scratch import needing_room, scratch_folder
 
@@ -313,6 +314,7 @@ class CheckOptions:
         whole: whether all cases were selected. Only then does the run report untestable
             requirements.
         jobs: how many processes to use; None for one per core unless there are few runs.
+        fail_fast: whether to stop after the first failure. The run is then incomplete.
     """
 
     every_call: bool = False
@@ -320,6 +322,7 @@ class CheckOptions:
     known_failures: KnownFailures = field(default_factory=KnownFailures)
     whole: bool = False
     jobs: int | None = None
+    fail_fast: bool = False
 
 
 ONCE = CheckOptions()
@@ -356,13 +359,22 @@ def check(
                 if number < len(cases):
                     claims.count_case(finished)
                 yield finished
+                if options.fail_fast and finished.outcome not in GOOD:
+                    break
+    if outcomes.total() < total:
+        ended = harness_run.ended_event(outcomes)
+        yield _with_leftovers(
+            ended, runs, complete=False, message="stopped after the first failure"
+        )
+        return
     for finished in options.known_failures.missing(harness_run.elapsed_seconds()):
         outcomes[finished.outcome] += 1
         yield finished
     rows = harness_run.registry.requirements if options.whole else ()
-    yield harness_run.ended_event(
-        outcomes,
-        (row.id for row in rows if row.untestable_reason),
-        claims.review(),
-        leftover_processes=runs.leftover_processes,
-    )
+    untestable = (row.id for row in rows if row.untestable_reason)
+    yield _with_leftovers(harness_run.ended_event(outcomes, untestable, claims.review()), runs)
+
+
+def _with_leftovers(ended: events.RunEnded, runs: CaseRuns, **fields: Any) -> events.RunEnded:
+    left = (*runs.leftover_processes, *ended.leftover_processes)
+    return msgspec.structs.replace(ended, leftover_processes=left, **fields)

@@ -116,6 +116,10 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     platform: str = ""
 
 
+CaseOnMachine = tuple[str, str]
+"""A case run: the ids of the case and of the machine."""
+
+
 # Saved streams call a run a campaign, and coverage "reached", so these tags must not change.
 class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run starts.
@@ -124,7 +128,8 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
     of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
     runs of a library, and in streams of earlier versions. `documents` are the documents that
-    the requirements cite, by key; streams of earlier versions have none.
+    the requirements cite, by key; streams of earlier versions have none. `failed_before` are the
+    only case runs of a run that repeats earlier failures, including those that don't exist anymore.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -141,6 +146,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     documents: dict[str, ReportedDocument] = msgspec.field(default_factory=dict)
     host: str = ""
     origin: Origin | None = None
+    failed_before: tuple[CaseOnMachine, ...] = ()
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
