@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,7 +96,11 @@ def check(
     cases = loading.with_own(bundled, own)
     failed = _last_failed(out) if last_failed else ()
     table = not (select or exclude or quick or last_failed)
-    known = failure_options.known_failures(cases, whole=table and not machine_names)
+    known = failure_options.known_failures(
+        cases,
+        whole=table and not machine_names,
+        known_ids=partial(known_ids, cases),
+    )
     options = checking.CheckOptions(
         times=repeat, known_failures=known, whole=table, jobs=jobs, fail_fast=fail_fast
     )
@@ -136,6 +141,20 @@ def check(
             files=loading.files_by_id(own),
             repeat=repeat,
         )
+
+
+def known_ids(cases: Iterable[Case]) -> Iterator[str]:
+    """Yields everything that an entry of a file of known failures may name."""
+    from numaproof.conformance.cases import naming
+    from numaproof.conformance.differential import recordings
+    from numaproof.conformance.execution import harness_run
+    from numaproof.conformance.known_failures.entries import SCENARIO
+    from numaproof.protocol.releases import RELEASES
+
+    yield from (name for one in cases for name in naming.names(one))
+    yield from (harness_run.CASE, SCENARIO)
+    for release in RELEASES:  # last, because reading recordings takes seconds
+        yield from (one.case_id for one in recordings.bundled_recordings(release))
 
 
 def _last_failed(out: Path) -> tuple[CaseOnMachine, ...]:
