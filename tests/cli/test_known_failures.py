@@ -13,6 +13,7 @@ from msgspec import structs
 
 from numaproof.cli.check import known_ids
 from numaproof.conformance.cases import loading
+from numaproof.conformance.differential import recordings
 from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.entries import (
     KnownFailure,
@@ -93,7 +94,10 @@ def test_an_entry_whose_cases_fail_for_another_known_cause_is_reported() -> None
     )
 
 
-def test_an_unknown_case_is_an_error_in_partial_runs(command: Command, tmp_path: Path) -> None:
+def test_an_unknown_case_is_an_error_in_partial_runs(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recordings, "bundled_recordings", lambda _: ())  # reading all takes seconds
     file = tmp_path / "known.yaml"
     file.write_text(
         "known_failures:\n"
