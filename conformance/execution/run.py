@@ -28,6 +28,7 @@ from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.truncation import cut, truncate
 from numaproof.conformance.judging import known_defects, machine_comparison, signatures
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
+from numaproof.conformance.judging.entitlement import is_static
 from numaproof.conformance.judging.invariants import InvariantChecker
 from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteerableReference
 from numaproof.conformance.trees import GeneratedTree, MachineTree, tree_of
@@ -490,7 +491,7 @@ def picture(title: str, view: View) -> events.Picture:
         events.Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
         for (uid, name), cpus in sorted(view.exclusive().items())
     ]
-    reserved = view.reserved()
-    if reserved:
+    # Without the static policy, no CPUs are allocatable, but containers run on all of them.
+    if is_static(view.config) and (reserved := view.reserved()):
         owners.append(events.Owner("reserved", str(reserved)))
     return events.Picture(title, tuple(owners), str(view.state.shared))
