@@ -43,6 +43,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Work on the suite": {
         "case": "List and show cases.",
         "features": "List the features that an implementation can claim.",
+        "schema": "Print a JSON Schema by name, or list the names.",
         "record": "Record an implementation's answers to generated scenarios.",
         "reference": "Serve the reference implementation on standard input and output.",
     },

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
+from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.targets import Duration, kubelet_argument_option, release_choice, start_hint
 from numaproof.protocol import codec
-from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
+from numaproof.protocol.diagnosis import Diagnosis, HostCheck, KubeletDiagnosis
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @click.command()
@@ -34,6 +40,11 @@ from numaproof.protocol.diagnosis import HostCheck, KubeletDiagnosis
 )
 @kubelet_argument_option
 @release_choice(help="Kubernetes release to try the kubelet as (default: its own).")
+@click.option(
+    "--transcript",
+    type=OUTPUT_FILE,
+    help="Write the whole dialogue to this file, with every line in full.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def doctor(
     command: tuple[str, ...],
@@ -42,6 +53,7 @@ def doctor(
     kubelet_arguments: tuple[str, ...],
     kubernetes: str | None,
     *,
+    transcript: Path | None,
     as_json: bool,
 ) -> int:
     """Check that a program speaks the protocol, and show how to fix problems.
@@ -54,11 +66,11 @@ def doctor(
     Examples:
       numaproof doctor "./my-driver --protocol"
       numaproof doctor --timeout 20s -- java -jar driver.jar
+      numaproof doctor "./my-driver" --transcript doctor.txt
       sudo numaproof doctor --kubelet /usr/bin/kubelet
     """
     if kubelet is not None:
-        if command:
-            raise click.UsageError("CMD and --kubelet exclude each other; remove one")
+        _exclude("--kubelet", {"CMD": command, "--transcript": transcript})
         options = _KubeletOptions(kubelet, kubelet_arguments, kubernetes)
         return _try_kubelet(options, timeout, as_json=as_json)
     for name, value in (("kubelet-arg", kubelet_arguments), ("kubernetes", kubernetes)):
@@ -66,14 +78,31 @@ def doctor(
             raise click.UsageError(f"--{name} needs --kubelet; add it or remove the option")
     if not command:
         raise click.UsageError("nothing to check: give a program's command, or --kubelet PATH")
+    from numaproof.reports.console import show, terminal_width
+    from numaproof.reports.diagnosis import PLAIN_WIDTH, diagnosis_lines
+
+    diagnosis = _diagnose(_words(command), timeout)
+    if transcript:
+        _write_transcript(diagnosis, transcript)
+    if as_json:
+        click.echo(codec.encode(diagnosis))
+    else:
+        show(diagnosis_lines(diagnosis, terminal_width() or PLAIN_WIDTH), fold=True)
+    return 0 if diagnosis.healthy else 1
+
+
+def _exclude(option: str, others: Mapping[str, object]) -> None:
+    for name, value in others.items():
+        if value:
+            raise click.UsageError(f"{name} and {option} exclude each other; remove one")
+
+
+def _diagnose(words: tuple[str, ...], timeout: float) -> Diagnosis:
     from numaproof.cli.metadata import VERSION
     from numaproof.conformance.doctor.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
-    from numaproof.reports.console import show, terminal_width
-    from numaproof.reports.diagnosis import PLAIN_WIDTH, diagnosis_lines
     from numaproof.workdir.scratch import require_room, scratch_folder
 
-    words = _words(command)
     try:
         with scratch_folder() as scratch:
             diagnosis = examine(words, timeout, f"numaproof {VERSION}", scratch)
@@ -81,11 +110,18 @@ def doctor(
                 require_room(scratch)
     except CannotStartError as error:
         raise click.UsageError(f"{error}; {start_hint(words[0])}") from None
-    if as_json:
-        click.echo(codec.encode(diagnosis))
-    else:
-        show(diagnosis_lines(diagnosis, terminal_width() or PLAIN_WIDTH), fold=True)
-    return 0 if diagnosis.healthy else 1
+    return diagnosis
+
+
+def _write_transcript(diagnosis: Diagnosis, file: Path) -> None:
+    from numaproof.cli.metadata import VERSION
+    from numaproof.cli.origin import origin_of
+    from numaproof.reports import diagnosis as reported
+    from numaproof.workdir.output_files import write_file
+
+    platform = origin_of(os.environ).platform
+    write_file(file, reported.transcript(diagnosis, f"numaproof {VERSION}", platform))
+    click.echo(f"numaproof: the dialogue is in {file}", err=True)
 
 
 @dataclass(frozen=True)

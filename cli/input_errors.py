@@ -6,6 +6,7 @@ from numaproof.campaign.journal import JournalError
 from numaproof.collection.collecting import NothingCollectedError
 from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.releases import ConstraintError
+from numaproof.conformance.check import ParallelError
 from numaproof.conformance.differential.recordings import RecordingError
 from numaproof.conformance.promotion import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
@@ -33,6 +34,7 @@ INPUT_ERRORS = (
     JournalError,
     NoStateError,
     NothingCollectedError,
+    ParallelError,
     PodExistsError,
     ProfileError,
     PromotionError,

@@ -37,12 +37,19 @@ class KnownFailureOptions:
     output_file: Path | None
     today: dt.date
 
-    def known_failures(self, cases: Iterable[Case] = (), *, whole: bool = False) -> KnownFailures:
+    def known_failures(
+        self,
+        cases: Iterable[Case] = (),
+        *,
+        whole: bool = False,
+        known_ids: Callable[[], Iterable[str]] | None = None,
+    ) -> KnownFailures:
         """Reads the known failures.
 
         Args:
             cases: the cases of the run.
             whole: whether the run plays every case on every machine.
+            known_ids: yields all ids of cases, if entries for other cases are wrong.
 
         Raises:
             inputs.DocumentError: a file is invalid.
@@ -51,13 +58,15 @@ class KnownFailureOptions:
         from numaproof.conformance.known_failures.entries import KnownFailures
 
         names = {one.id: naming.names(one) for one in cases}
-        return KnownFailures(self._entries(), self.today, whole, names)
+        return KnownFailures(self._entries(known_ids), self.today, whole, names)
 
-    def _entries(self) -> tuple[KnownFailureEntry, ...]:
+    def _entries(
+        self, known_ids: Callable[[], Iterable[str]] | None = None
+    ) -> tuple[KnownFailureEntry, ...]:
         from numaproof.conformance.known_failures import entries
 
         files = dict.fromkeys(one for one in (self.file, self.output_file) if one and one.exists())
-        return tuple(entry for file in files for entry in entries.read(file))
+        return tuple(entry for file in files for entry in entries.read(file, known_ids))
 
     def write_from(self, events: Sequence[AnyEvent]) -> None:
         """Adds the failures among a run's events to the output file; see `write`."""

@@ -93,7 +93,9 @@ def replay(
                     f"no case{played.where} applies to these machines at level {chosen.level} for"
                     f" Kubernetes {chosen.kubernetes}; choose another --machine or --kubernetes"
                 )
-            return check(runs, harness_run, recorded, CheckOptions(every_call=True, times=repeat))
+            return check(
+                runs, harness_run, recorded, CheckOptions(every_call=True, times=repeat, jobs=1)
+            )
 
         return run_harness(
             start,

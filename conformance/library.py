@@ -33,6 +33,7 @@ def check(
     level: Level | None = None,
     baseline: BaselineChoice | None = None,
     timeout: float = DEFAULT_TIMEOUT,
+    jobs: int = 1,
 ) -> Iterator[AnyEvent]:
     """Plays the bundled cases against an implementation and yields events as they happen.
 
@@ -48,12 +49,15 @@ def check(
         level: how closely to compare answers; None for the level that the program claims.
         baseline: which behaviour to expect where the kubelet contradicts its documentation.
         timeout: the time limit for a call, in seconds.
+        jobs: how many processes to use. With several, a script needs an
+            ``if __name__ == "__main__"`` block, because the others import it.
 
     Raises:
         TargetError: an argument doesn't fit the implementation.
         SelectionError: a pattern is invalid or matches nothing.
         ProfileError: there is no such machine.
         ImplementationFailure: the program didn't answer `hello`.
+        ParallelError: it didn't answer `hello` while another copy of it was running.
     """
     cases = loading.bundled_cases()
     registry = load_registry()
@@ -64,4 +68,6 @@ def check(
     with scratch_folder() as trees, open_target(options) as target:
         catalogue = [ProfileMachine(one, trees) for one in profiles]
         runs = runner.select(selection.of(cases), catalogue, target)
-        yield from whole_check.check(runs, HarnessRun(target, registry, "", ""))
+        check_options = whole_check.CheckOptions(jobs=jobs)
+        harness_run = HarnessRun(target, registry, "", "")
+        yield from whole_check.check(runs, harness_run, options=check_options)

@@ -116,6 +116,10 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     platform: str = ""
 
 
+CaseOnMachine = tuple[str, str]
+"""A case run: the ids of the case and of the machine."""
+
+
 # Saved streams call a run a campaign, and coverage "reached", so these tags must not change.
 class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run starts.
@@ -125,7 +129,8 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
     runs of a library, and in streams of earlier versions. `documents` are the documents that
     the requirements cite, by key; streams of earlier versions have none. `bound` says what was
-    enumerated, one sentence for each kind.
+    enumerated, one sentence for each kind. `failed_before` are the only case runs of a run that
+    repeats earlier failures, including those that don't exist anymore.
     """
 
     kind: Literal["check", "fuzz", "diff", "exhaust"]
@@ -143,6 +148,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     host: str = ""
     origin: Origin | None = None
     bound: tuple[str, ...] = ()
+    failed_before: tuple[CaseOnMachine, ...] = ()
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -252,10 +258,10 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     its steps accepted any answer that broke no invariant, so the run says nothing about its
     `requirements`.
 
-    `needs` are the claims that the calls need; `missing_claim` is the first of them that the
-    implementation lacks; `declined_claims` are claims that it makes, although it answered with
-    ``unsupported``. `agreed_level` is the highest level at which all answers agree with the
-    reference's.
+    `needs` are the claims that the calls need, up to the first call that needs a missing one.
+    `missing_claim` is the first claim that the implementation lacks; `declined_claims` are claims
+    that it makes, although it answered with ``unsupported``. `agreed_level` is the highest level at
+    which all answers agree with the reference's.
 
     `requirements` are the case's requirements, whatever the outcome. `violated_requirements` are
     the requirements that the answers of a failed run violated, from this case or others, most

@@ -23,13 +23,20 @@ PLAIN_WIDTH = 150
 _INDENT = 9
 _MAX_LINES = 4
 _LOG_LINES = 8
+_WHOLE = 1 << 20
+"""More columns and lines than anything in a diagnosis has."""
 
 
-def diagnosis_lines(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
-    """Yields the lines of a diagnosis; shortens messages to `width` columns."""
+def diagnosis_lines(
+    diagnosis: Diagnosis, width: int, max_lines: int = _MAX_LINES
+) -> Iterator[Text]:
+    """Yields the lines of a diagnosis.
+
+    Shortens messages to `width` columns, and responses of several lines to `max_lines`.
+    """
     told: set[str] = set()
     for exchange in diagnosis.exchanges:
-        yield from _exchange(exchange, told, width - _INDENT)
+        yield from _exchange(exchange, told, width - _INDENT, max_lines)
     if diagnosis.not_claimed:
         yield Text(f"not claimed, so not tested: {', '.join(diagnosis.not_claimed)}", "dim")
     yield Text()
@@ -40,6 +47,18 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int) -> Iterator[Text]:
         first, *sides = short_lines(sentence_of(*step), 400)
         yield Text(f"  {number}. {first}")
         yield from (Text(f"     {line}") for line in sides)
+
+
+def transcript(diagnosis: Diagnosis, harness: str, platform: str) -> str:
+    """Returns the whole dialogue as text, to be attached to an issue.
+
+    Args:
+        diagnosis: the dialogue.
+        harness: the harness and its version.
+        platform: the operating system, the processor and Python.
+    """
+    head = f"{harness} doctor {one_line(diagnosis.command, _WHOLE)}\n{platform}\n\n"
+    return head + "".join(f"{line}\n" for line in diagnosis_lines(diagnosis, _WHOLE, _WHOLE))
 
 
 def verdict(diagnosis: Diagnosis) -> Text:
@@ -55,7 +74,9 @@ def verdict(diagnosis: Diagnosis) -> Text:
     return Text(f"✗ {name}: {plural(len(wrong), 'problem')}, {took}", "bold red")
 
 
-def _exchange(exchange: Exchange, shown_problems: set[str], room: int) -> Iterator[Text]:
+def _exchange(
+    exchange: Exchange, shown_problems: set[str], room: int, max_lines: int
+) -> Iterator[Text]:
     took = f"{exchange.seconds * 1000:.0f} ms" if exchange.request else ""
     head = Text(f"{exchange.number:>3}  ")
     head.append(exchange.step, "bold")
@@ -65,7 +86,7 @@ def _exchange(exchange: Exchange, shown_problems: set[str], room: int) -> Iterat
     yield head
     if exchange.request:
         yield Text(f"     → {one_line(exchange.request, room)}", "dim")
-    for line in exchange.response.splitlines()[:_MAX_LINES]:
+    for line in exchange.response.splitlines()[:max_lines]:
         yield Text(f"     ← {one_line(line, room)}", "dim")
     for finding in exchange.findings:
         yield from _finding(finding, shown_problems, room)

@@ -1,7 +1,8 @@
 """Groups failures by cause, because one bug often makes many cases fail on many machines.
 
 Failures with the same signature have the same cause. A bug that breaks several rules has several
-signatures, so two groups are merged if a failure in one of them broke the invariants of both.
+signatures, so two groups are merged if a failure in one of them broke the invariants of both, or if
+the invariants judge the same result, which breaks only one of them.
 Wrong answers that break no invariant join a group if it is the only one with which they share a
 requirement. Each group lists its signatures, so that nothing is hidden.
 """
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 # The same bug shows different numbers and CPU sets on different machines.
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
 _INVARIANT = "invariant "
+_MERGED_HINT = frozenset(
+    f"{_INVARIANT}{name}"
+    for name in ("preferred-if-all-agree", "narrowest-preferred-wins", "merged-of-one-hint-each")
+)
+"""The invariants of a merged hint. A program that ignores which hints are preferred breaks all, but
+each result breaks only one.
+"""
 _UNKNOWN = 1 << 30
 """The size of a machine that has no description."""
 
@@ -180,13 +188,20 @@ class _Merged:
         (name,) = self.signatures
         if name.startswith(_INVARIANT):
             groups = larger.values()
-            both = (one for one in groups if one.breaks(name) or self.breaks(*one.signatures))
-            return next(both, None)
+            return next((one for one in groups if one.breaks_together(self)), None)
         if not self.all_answered:
             return None
         near = [one for one in larger.values() if one.all_answered]
         near = [one for one in near if one.requirements & self.requirements]
         return near[0] if len(near) == 1 else None
+
+    def breaks_together(self, other: _Merged) -> bool:
+        """Whether a failure broke invariants of both groups, or both have those of one result."""
+        return (
+            self.breaks(*other.signatures)
+            or other.breaks(*self.signatures)
+            or all(not _MERGED_HINT.isdisjoint(one.signatures) for one in (self, other))
+        )
 
     def breaks(self, *names: str) -> bool:
         """Whether any failure broke one of these invariants."""

@@ -308,7 +308,9 @@ def transcript(run: events.CaseFinished) -> Iterator[str]:
             yield f"     {SYMBOLS['fail']} {first}"
             yield from (f"       {line}" for line in sides)
     defect = f" ({run.defect})" if run.defect else ""
-    first, *sides = short_lines(events.sentence_of(run.message, run.finding), _VALUE)
+    is_shown = any(run.message in step.problems for step in run.steps)
+    message_of_run = "" if is_shown else events.sentence_of(run.message, run.finding)
+    first, *sides = short_lines(message_of_run, _VALUE)
     message = f": {first}" if first else ""
     side = f", {baseline_text(run.baseline_divergence)}" if run.baseline_divergence else ""
     yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"

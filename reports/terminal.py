@@ -34,9 +34,9 @@ from numaproof.reports.console import (
     print_part,
 )
 from numaproof.reports.groups import likeness
-from numaproof.reports.story import transcript
+from numaproof.reports.story import failure_of, transcript
 from numaproof.reports.summary import summarize
-from numaproof.reports.terminal_summary import summary_parts
+from numaproof.reports.terminal_summary import summary_parts, transcript_details
 from numaproof.reports.untrusted_text import one_line
 from numaproof.reports.wording import (
     STYLES,
@@ -49,6 +49,8 @@ from numaproof.reports.wording import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rich.console import RenderableType
 
     from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
 
@@ -117,12 +119,20 @@ class Terminal:
         if not self._events:
             return
         summary = summarize(self._events)
-        width = self._console.width if self._live else PLAIN_WIDTH
-        for part in summary_parts(summary, width, self.reports):
-            if self._live:
-                print_part(self._console, part)
-            else:
-                self._plain(as_plain(part))
+        # Transcripts have shown the failures.
+        parts = summary_parts(summary, self._width, self.reports, with_failures=not self._calls)
+        for part in parts:
+            self._part(part)
+
+    @property
+    def _width(self) -> int:
+        return self._console.width if self._live else PLAIN_WIDTH
+
+    def _part(self, part: RenderableType) -> None:
+        if self._live:
+            print_part(self._console, part)
+        else:
+            self._plain(as_plain(part))
 
     def show(self, event: AnyEvent) -> None:
         """Shows one event."""
@@ -207,6 +217,10 @@ class Terminal:
         self._bad += event.outcome not in GOOD
         for line in transcript(event):
             self._line(Text(line))
+        if event.outcome not in GOOD:
+            failure = failure_of(summarize(self._events[:1]), event)
+            for part in transcript_details(failure, self._width):
+                self._part(part)
 
     def _line(self, text: Text) -> None:
         if self._live:

@@ -27,7 +27,7 @@ from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import SYMBOLS, columns, short_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rich.console import RenderableType
 
@@ -51,15 +51,18 @@ _LOG = 2 * _LINES
 _GAP = 2
 
 
-def summary_parts(summary: Summary, width: int, reports: str) -> Iterator[RenderableType]:
+def summary_parts(
+    summary: Summary, width: int, reports: str, *, with_failures: bool = True
+) -> Iterator[RenderableType]:
     """Yields the parts of the summary, to be printed with `print_part`.
 
     Args:
         summary: the summary to show.
         width: maximum width of drawings, in columns.
         reports: the folder of the reports; empty if there is none.
+        with_failures: whether to show the failures by cause.
     """
-    groups = causes(summary)
+    groups = causes(summary) if with_failures else ()
     for group in groups[:MAX_FAILURES]:
         yield Text()
         yield from _failure(group.first, width)
@@ -154,7 +157,22 @@ def _failure(failure: Failure, width: int) -> Iterator[RenderableType]:
     style = wording.STYLES[failure.outcome]
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
     yield head.append(one_line(where, _TITLE), "bold")
-    yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2))
+    yield from _indented(_body(failure, width - 2))
+    yield from _commands(failure)
+
+
+def transcript_details(failure: Failure, width: int) -> Iterator[RenderableType]:
+    """Yields what a transcript of a failed run doesn't show."""
+    yield from _indented(_requirements(failure))
+    yield from _indented(_evidence(failure, width - 2))
+    yield from _commands(failure)
+
+
+def _indented(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    return (Padding(part, (0, 0, 0, 2)) for part in parts)
+
+
+def _commands(failure: Failure) -> Iterator[Text]:
     # Not padded, because padding would wrap these lines, which users copy.
     if failure.file:
         yield _whole("  case file: ", failure.file)
@@ -165,17 +183,7 @@ def _failure(failure: Failure, width: int) -> Iterator[RenderableType]:
 def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
     if failure.name:
         yield Text(one_line(failure.title, _TITLE))
-    main, others = split_requirements(failure)
-    before = ""
-    for requirement in main:
-        said = Text(f"{visible(requirement.id)}  ", "cyan")
-        said.append(f"{one_line(requirement.statement, 300)} ", "default")
-        same = requirement.document == before
-        cited = requirement.section if same else citation(requirement, failure.documents)
-        before = requirement.document
-        yield said.append(visible(cited), "dim")
-    if others:
-        yield Text(one_line(others, _TITLE), "dim")
+    yield from _requirements(failure)
     if failure.extra_sentence:
         yield from _problem(failure.extra_sentence)
     for told in story_steps(failure):
@@ -187,6 +195,25 @@ def _body(failure: Failure, width: int) -> Iterator[RenderableType]:
         yield Text(
             f"before: {one_line(wording.baseline_text(failure.baseline_divergence), _TITLE)}", "dim"
         )
+    yield from _evidence(failure, width)
+
+
+def _requirements(failure: Failure) -> Iterator[Text]:
+    main, others = split_requirements(failure)
+    before = ""
+    for requirement in main:
+        said = Text(f"{visible(requirement.id)}  ", "cyan")
+        said.append(f"{one_line(requirement.statement, 300)} ", "default")
+        same = requirement.document == before
+        cited = requirement.section if same else citation(requirement, failure.documents)
+        before = requirement.document
+        yield said.append(visible(cited), "dim")
+    if others:
+        yield Text(one_line(others, _TITLE), "dim")
+
+
+def _evidence(failure: Failure, width: int) -> Iterator[RenderableType]:
+    """The program's standard error and drawings of the machine."""
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
         yield Text(both_ends(failure.stderr, _LOG))

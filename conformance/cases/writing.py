@@ -50,12 +50,7 @@ def text(case: Case) -> str:
 
 def item(case: Case, **extra_fields: Any) -> str:
     """Formats a case as an item of a YAML list, with its level and any `extra_fields`."""
-    plain = {key: value for key, value in _plain(case).items() if value != {}}
-    plain |= {"level": case.level, **extra_fields}
-    plain["steps"] = [
-        {key: value for key, value in step.items() if (key, value) != ("expect", {})}
-        for step in plain["steps"]
-    ]
+    plain = {**_plain(case), "level": case.level, **extra_fields}
     return _dump([_first(_HEAD, plain)])
 
 
@@ -72,10 +67,17 @@ def _first(names: Iterable[str], plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(case: Case) -> dict[str, Any]:
-    """Converts a case to plain values, omitting null fields of its machine."""
-    plain: dict[str, Any] = msgspec.to_builtins(case)
+    """Converts a case to plain values, omitting null fields of its machine and empty fields.
+
+    msgspec doesn't recognize the defaults of cases that another process has sent.
+    """
+    plain = {key: value for key, value in msgspec.to_builtins(case).items() if value != {}}
     if "machine" in plain:
         plain["machine"] = _without_nulls(plain["machine"])
+    plain["steps"] = [
+        {key: value for key, value in step.items() if (key, value) != ("expect", {})}
+        for step in plain["steps"]
+    ]
     for step in plain["steps"]:
         if isinstance(step.get("expect"), list | tuple):
             step["expect"] = [_first(("kubernetes",), one) for one in step["expect"]]

@@ -90,6 +90,10 @@ class Capabilities:
             found |= {f"{field.label} {one}" for one in policies}
         return frozenset(found)
 
+    def up_to(self, other: Capabilities) -> Capabilities:
+        """The same, but claims that another implementation doesn't make can't be required."""
+        return _Limited(self.hello, self.kubernetes, other)
+
     def require(self, needs: Iterable[str]) -> None:
         """Checks that all needed claims are made.
 
@@ -99,3 +103,12 @@ class Capabilities:
         for need in needs:
             if need not in self.claims:
                 raise NotSupportedError(need)
+
+
+@dataclass(frozen=True)
+class _Limited(Capabilities):
+    other: Capabilities
+
+    def require(self, needs: Iterable[str]) -> None:
+        for require in (super().require, self.other.require):
+            require(needs)

@@ -52,6 +52,7 @@ class HarnessRun:
         host: the host, where answers may depend on it.
         left: the `hello` of the other side of a comparison.
         origin: when and where the run started, if reports should say so.
+        failed_before: the earlier failures that the run repeats, if it plays nothing else.
     """
 
     target: Target
@@ -66,6 +67,7 @@ class HarnessRun:
     host: str = ""
     left: Hello | None = None
     origin: events.Origin | None = None
+    failed_before: tuple[events.CaseOnMachine, ...] = ()
 
     def replay(self, case: str, *where: str) -> str:
         """The command that replays a case or recording of this run.
@@ -121,6 +123,7 @@ class HarnessRun:
             documents=self.registry.reported_documents(),
             host=self.host,
             origin=self.origin,
+            failed_before=self.failed_before,
         )
 
     def ended_event(

@@ -7,11 +7,13 @@ they use Dask.)
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 import traceback
 from contextlib import closing, suppress
-from multiprocessing import get_context
+from multiprocessing import connection, get_context, parent_process
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -21,6 +23,9 @@ from numaproof.workdir.scratch import ScratchError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
     from multiprocessing.connection import Connection
+
+_ENDING = 15.0
+"""Seconds that a process has to end after it was terminated, including everything it started."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -102,7 +107,7 @@ def _work(
 
 
 class ProcessWorker(Generic[_Item, _Result]):
-    """A worker that processes items in a new process.
+    """A worker that processes items in a new process, which doesn't outlive this one.
 
     Args:
         begin: called in the process; returns the function that processes an item.
@@ -144,12 +149,14 @@ class ProcessWorker(Generic[_Item, _Result]):
         return done
 
     def stop(self) -> None:
-        """Terminates the process."""
+        """Terminates the process, which first runs its exit handlers."""
         self._process.terminate()
 
     def close(self) -> None:
         """Terminates the process and waits for it to end."""
         self.stop()
+        self._process.join(_ENDING)
+        self._process.kill()
         self._process.join()
         self._pipe.close()
 
@@ -160,6 +167,8 @@ def _serve(pipe: Connection) -> None:
     # A Ctrl-C or hang-up at the terminal reaches every process; only the main one handles it.
     for one in (signal.SIGINT, signal.SIGHUP):
         signal.signal(one, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _exit_once)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     do: Callable[[Any], Any] | None = None
     with suppress(EOFError):
         begin, args = pipe.recv()
@@ -173,3 +182,17 @@ def _serve(pipe: Connection) -> None:
             except Exception:  # noqa: BLE001 - any failure is the worker's, reported by `do`
                 answer = True, traceback.format_exc()
             pipe.send(answer)
+
+
+def _exit_once(*_: object) -> None:
+    """Exits; further signals must not interrupt the exit handlers."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit()
+
+
+def _end_with_parent() -> None:
+    """Ends this process if its parent is killed, without waiting for the current item."""
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)

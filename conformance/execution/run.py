@@ -28,6 +28,7 @@ from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.truncation import cut, truncate
 from numaproof.conformance.judging import known_defects, machine_comparison, signatures
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline, Baselines
+from numaproof.conformance.judging.entitlement import is_static
 from numaproof.conformance.judging.invariants import InvariantChecker
 from numaproof.conformance.judging.oracle import AnswerJudge, Oracle, SteerableReference
 from numaproof.conformance.trees import GeneratedTree, MachineTree, tree_of
@@ -169,9 +170,8 @@ class RunResult(signatures.EndResult):
         return self.outcome in events.GOOD
 
 
-@cache
 def _claims_of_reference() -> frozenset[str]:
-    return reference_target(RELEASES[-1], KUBELET).capabilities.claims
+    return _newest_kubelet().capabilities.claims
 
 
 _ENDED = frozenset({"crash", "time-out", "protocol error"})
@@ -291,8 +291,9 @@ class Run:
             return ()
         if self.case.id not in bundled_by_id():
             return ()
-        machine, scratch = self.player.session.machine, self._scratch / "rehearsal"
-        return claims_needed(self.case, machine, self._tree, self.target.kubernetes, scratch)
+        target, scratch = self.target, self._scratch / "rehearsal"
+        scenario = Scenario(self.case, self.player.session.machine, self._tree)
+        return claims_needed(scenario, target.kubernetes, scratch, target.capabilities)
 
     def final_result(self, result: RunResult) -> RunResult:
         """The verdict after checking that the program is still running after its last answer.
@@ -452,15 +453,30 @@ def _shadow_oracle(target: Target, scratch: Path) -> Oracle | None:
 
 
 def claims_needed(
-    case: Case, machine: MachineInfo, tree: MachineTree | None, kubernetes: str, scratch: Path
+    scenario: Scenario, kubernetes: str, scratch: Path, capabilities: Capabilities | None = None
 ) -> tuple[str, ...]:
     """The claims that a case needs, determined by playing it on the reference.
 
-    For the arguments, see `Run`.
+    With the `capabilities` of another implementation, ends with the first call that needs a claim
+    that it doesn't make. For the other arguments, see `Run`.
     """
-    run = Run(reference_target(kubernetes, KUBELET), case, machine, tree, scratch)
+    target = _rehearsal_target(kubernetes)
+    run = Run(target, scenario.case, scenario.machine, scenario.tree, scratch)
+    session = run.player.session
+    if capabilities is not None:
+        session.capabilities = session.capabilities.up_to(capabilities)
     run.play()
-    return run.player.session.needed_claims
+    return session.needed_claims
+
+
+def _rehearsal_target(kubernetes: str) -> Target:
+    """The reference as a kubelet; its `hello` is checked only once."""
+    return replace(_newest_kubelet(), implementation=reference(KUBELET), kubernetes=kubernetes)
+
+
+@cache
+def _newest_kubelet() -> Target:
+    return reference_target(RELEASES[-1], KUBELET)
 
 
 def pictures(checker: InvariantChecker) -> tuple[events.Picture, ...]:
@@ -475,7 +491,7 @@ def picture(title: str, view: View) -> events.Picture:
         events.Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
         for (uid, name), cpus in sorted(view.exclusive().items())
     ]
-    reserved = view.reserved()
-    if reserved:
+    # Without the static policy, no CPUs are allocatable, but containers run on all of them.
+    if is_static(view.config) and (reserved := view.reserved()):
         owners.append(events.Owner("reserved", str(reserved)))
     return events.Picture(title, tuple(owners), str(view.state.shared))

@@ -73,6 +73,10 @@ class Subprocess:
         self._requested_fields = RequestedFields()
         self.leftover_processes: tuple[str, ...] = ()
 
+    def __reduce__(self) -> tuple[type[Subprocess], tuple[tuple[str, ...], float]]:
+        """Pickles the command, so another process starts its own program."""
+        return Subprocess, (self._command, self._timeout)
+
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Returns the program's answer.
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 import yaml
 
-from numaproof.conformance.cases import writing
+from numaproof.conformance.cases import naming, writing
 from numaproof.inputs import documents, typed
 from numaproof.protocol.campaign import ScenarioFailed
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -83,8 +83,14 @@ class KnownFailureEntry:
         return f"{one.reason} ({more})" if more else one.reason
 
 
-def read(path: Path) -> tuple[KnownFailureEntry, ...]:
+def read(
+    path: Path, known_ids: Callable[[], Iterable[str]] | None = None
+) -> tuple[KnownFailureEntry, ...]:
     """Reads the entries of a file.
+
+    Args:
+        path: the file.
+        known_ids: yields all ids of cases, if entries for other cases are wrong.
 
     Raises:
         documents.DocumentError: the file can't be read or an entry is invalid.
@@ -102,10 +108,27 @@ def read(path: Path) -> tuple[KnownFailureEntry, ...]:
         if one.issue and not one.issue.startswith(("https://", "http://")):
             message = f"expected the address of an issue, got {one.issue!r}"
             raise document.error(("known_failures", number, "issue"), message, "write https://...")
+        if known_ids and (others := _unless_matched(one.case, known_ids())):
+            similar = naming.did_you_mean(one.case, others).removeprefix("; ")
+            raise document.error(
+                ("known_failures", number, "case"),
+                f"no case matches {one.case!r}",
+                similar or "remove the entry, or give the file of your own cases with --cases",
+            )
     return tuple(
         KnownFailureEntry(one, f"{document.file}:{document.line(('known_failures', number))}")
         for number, one in enumerate(table.known_failures)
     )
+
+
+def _unless_matched(case: str, known_ids: Iterable[str]) -> list[str]:
+    """All ids, or none if a glob matches any. Later ids may be slow to get."""
+    others = []
+    for one in known_ids:
+        if fnmatchcase(one, case):
+            return []
+        others.append(one)
+    return others
 
 
 _FIX = {

@@ -12,7 +12,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.claims import names
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.execution.run import claims_needed, reference_target
+from numaproof.conformance.execution.run import Scenario, claims_needed, reference_target
 from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.protocol.features import FEATURES, Support
 from numaproof.protocol.releases import RELEASES
@@ -67,7 +67,8 @@ def of_case(name: str) -> tuple[str, ...] | None:
         return None
     one, release = selected
     with scratch_folder() as scratch:
-        return claims_needed(one.case, one.info, one.machine.tree, release, scratch)
+        scenario = Scenario(one.case, one.info, one.machine.tree)
+        return claims_needed(scenario, release, scratch)
 
 
 @cache

@@ -30,7 +30,7 @@ Command = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "cli/templates"
 COMMON = {"tox.ini", SOURCE_FILE, ".gitignore", ".github/workflows/conformance.yml"}
-TOOLS = {"go": "go", "python": "python3", "javascript": "node", "rust": "cargo"}
+TOOLS = {"go": "go", "python": "python3", "javascript": "node", "java": "java", "rust": "cargo"}
 FEW = "--select example-* --machine laptop-4c8t"
 
 every_language = pytest.mark.parametrize("language", SKELETONS)

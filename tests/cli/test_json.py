@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import pytest
 
 from builders.checkout import ROOT
 from builders.input_files import KUBELET, POD
+from numaproof.cli import json_schemas
 from numaproof.cli.main import cli
 
 if TYPE_CHECKING:
@@ -64,8 +64,14 @@ def schema(name: str) -> dict[str, Any]:
 
 def test_the_published_schemas_match_the_types() -> None:
     written = {file.name: file.read_text("utf-8") for file in SCHEMAS.glob("*.json")}
-    files = runpy.run_path(str(SCHEMAS / "write.py"))["files"]
-    assert files() == written, "python docs/schemas/write.py"
+    assert json_schemas.files() == written, "python docs/schemas/write.py"
+
+
+def test_every_schema_can_be_printed(command: Command) -> None:
+    names = [line.split()[0] for line in command("schema").out.splitlines()]
+    assert sorted(names) == sorted([*json_schemas.KINDS, "protocol"])
+    assert command("schema", "events").json() == schema("events")
+    assert command("schema", "protocol").out == (ROOT / "protocol" / "schema.json").read_text()
 
 
 def test_the_page_links_to_every_schema() -> None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
 
+from numaproof.cli.check import known_ids
+from numaproof.conformance.cases import loading
+from numaproof.conformance.differential import recordings
+from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.entries import (
     KnownFailure,
     KnownFailureEntry,
     KnownFailures,
 )
 from numaproof.protocol.events import CaseFinished, Outcome
+
+Command = Callable[..., Any]
 
 
 def test_a_whole_run_reports_a_glob_without_failures() -> None:
@@ -82,3 +92,33 @@ def test_an_entry_whose_cases_fail_for_another_known_cause_is_reported() -> None
     assert one.message == (
         "k.yaml:1: 1 case run that it names fails for another known cause now: remove the entry"
     )
+
+
+def test_an_unknown_case_is_an_error_in_partial_runs(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recordings, "bundled_recordings", lambda _: ())  # reading all takes seconds
+    file = tmp_path / "known.yaml"
+    file.write_text(
+        "known_failures:\n"
+        "- {case: example-*, signature: boom, reason: why}\n"
+        "- {case: scenario, signature: boom, reason: why}\n"
+        "- case: example-guaranteed-integer-is-exclusiv\n"
+        "  signature: boom\n"
+        "  reason: why\n"
+    )
+    partial = ("--machine", "laptop-4c8t", "--select", "example-besteffort-*")
+    ended = command("check", *partial, "--known-failures", file)
+    assert ended.code == 2
+    assert ended.err.startswith(
+        f"numaproof: {file}:4: known_failures[2].case: no case matches"
+        " 'example-guaranteed-integer-is-exclusiv' (did you mean"
+        " 'example-guaranteed-integer-is-exclusive'"
+    )
+
+
+def test_every_case_of_an_adapters_known_failures_exists() -> None:
+    files = list((Path(__file__).parents[2] / "adapters").glob("*/known-failures.yaml"))
+    assert files
+    for file in files:
+        entries.read(file, partial(known_ids, loading.bundled_cases()))

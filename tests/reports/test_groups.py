@@ -82,6 +82,12 @@ def test_invariants_that_break_together_share_a_cause(
     assert group.also().startswith("also seen as invariant ")
 
 
+def test_invariants_of_one_result_share_a_cause(stream: MakeStream, run: MakeRun) -> None:
+    names = ("preferred-if-all-agree", "narrowest-preferred-wins", "merged-of-one-hint-each")
+    (group,) = groups(stream, *(run("fail", signature=f"invariant {name}") for name in names))
+    assert list(group.signatures) == [f"invariant {name}" for name in names]
+
+
 def test_differences_with_one_requirement_share_a_cause(stream: MakeStream, run: MakeRun) -> None:
     runs = [
         run("fail", signature="admit: containers.*.cpus differs"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.protocol.events import Progress, ReportedRequirement, RunEnded
+from numaproof.protocol.events import Progress, ReportedCall, ReportedRequirement, RunEnded
 from numaproof.reports.console import is_live
 from numaproof.reports.story import Failure, split_requirements
 from numaproof.reports.terminal import MAX_FAILURE_LINES, Terminal
@@ -209,3 +209,17 @@ def test_the_violated_requirement_alone_is_stated() -> None:
     main, others = split_requirements(failed)
     assert [one.id for one in main] == ["R-0", "R-1", "R-2"]
     assert others == "The case also tests R-3, R-4."
+
+
+def test_a_transcript_reports_a_failure_once(stream: MakeStream, run: MakeRun) -> None:
+    problem = "CPU 0 is reserved"
+    calls = (ReportedCall("start", {}, {}), ReportedCall("admit", {}, {}, problems=(problem,)))
+    failed = run("fail", message=problem, steps=calls, requirements=("STATIC-1",))
+    shown = Stream()
+    with Terminal(shown, {}, calls=True) as terminal:
+        for event in stream(failed, run("pass")):
+            terminal.show(event)
+    text = shown.text()
+    assert text.count(problem) == 1
+    assert "STATIC-1" in text
+    assert "Failed: 1 of 2 case runs, 1 cause" in text

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from builders import machines
+from builders.targets import case_of, changed_reference, target_of
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
+from numaproof.conformance.execution.run import Scenario, claims_needed
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.protocol import messages
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def capabilities(operations: tuple[str, ...], *cpu: str) -> Capabilities:
@@ -63,3 +71,15 @@ def test_managers_without_claimed_policies_are_off() -> None:
     for need in lacking:
         with pytest.raises(NotSupportedError, match=f"^{need}$"):
             capable.require([need])
+
+
+def test_a_rehearsal_ends_with_the_first_call_that_needs_a_missing_claim(tmp_path: Path) -> None:
+    case = case_of("steps: [{admit: {pod: p, containers: {app: {}}}}, {reconcile: {}}]")
+    scenario = Scenario(case, machines.regular())
+    target = target_of(changed_reference(), operations=("start", "state", "reconcile"))
+    whole = claims_needed(scenario, "1.35", tmp_path / "whole")
+    assert {"operation start", "operation admit", "operation reconcile"} <= {*whole}
+    until = claims_needed(scenario, "1.35", tmp_path / "until", target.capabilities)
+    assert until == whole[: len(until)]
+    assert "operation admit" in until
+    assert "operation reconcile" not in until

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -99,3 +102,19 @@ def test_a_worker_that_cannot_start_fails(capfd: pytest.CaptureFixture[str]) -> 
     with pytest.raises(WorkerError, match="its process ended"):
         list(spread([1], [ProcessWorker[int, int](partial, pow, Unreadable())]))
     assert "invalid literal for int" in capfd.readouterr().err
+
+
+def test_a_process_does_not_outlive_its_parent() -> None:
+    script = (
+        "import time, sys, os; from functools import partial;"
+        " from numaproof.conformance.execution.parallel import ProcessWorker;"
+        " worker = ProcessWorker(partial, time.sleep);"
+        " print(worker._process.pid, flush=True); worker.do(3600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    worker = os.pidfd_open(int(parent.stdout.readline()))
+    parent.kill()
+    parent.communicate()
+    assert select.select([worker], [], [], 30)[0]
+    os.close(worker)
