@@ -338,10 +338,14 @@ class Run:
         if not result.good:
             require_room(self._scratch)
         player = self.player
-        outcome, defect = known_defects.judge(
-            result.outcome, self.case, player.broken_invariants, self._known_defects
-        )
         wrong = [one for one in player.problems if one.source != "invariant"]
+        outcome, defect = known_defects.judge(
+            result.outcome,
+            self.case,
+            player.broken_invariants,
+            self._known_defects,
+            differs=any(one.source == "reference" for one in wrong),
+        )
         if outcome == "expected failure" and wrong and not self.case.defect:
             return result.showing(wrong[0])
         if outcome == "fail" and (broken := self._unexplained_violations()):
