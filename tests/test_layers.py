@@ -52,6 +52,7 @@ ROOMS = (
 
 REFERENCE = (
     ("errors", "golang", "metrics"),
+    ("choices",),
     ("pods",),
     ("config",),
     ("capacity",),
@@ -60,7 +61,7 @@ REFERENCE = (
     ("cpu", "memory", "devices"),
     ("checkpoints", "cadvisor", "resize"),
     ("deviations",),
-    ("operations", "choices"),
+    ("operations",),
     ("node",),
     ("startup",),
     ("implementation",),
