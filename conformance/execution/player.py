@@ -267,6 +267,9 @@ class Player:
             answer = self.session.admit(self.session.pods[uid])
             if isinstance(answer, messages.Unsupported):
                 raise NotSupportedError(answer.what)
+            if self.checks_invariants and isinstance(answer, messages.AdmissionRefused):
+                unseen = self.session.view(self.facts, messages.State(CPUSet(), {}))
+                self._note(self.session.calls[-1], self.checker.after_readmission(uid, unseen))
             wanted = expected
             if isinstance(expected, Expected):
                 wanted = Expected(refused=expected.readmission.get(manifests.pod_name(uid)))

@@ -98,6 +98,7 @@ _EXPLAINS: dict[str, Collection[str]] = {
     "quota-limits-exclusive-cpus": {"exclusive-cpus-without-quota"},
     "cpu-metrics-drift": {"gauge-of-exclusive-cpus", "gauge-of-shared-pool", "gauges-of-nodes"},
     "pod-level-without-devices": {"devices-of-pod-level-pods"},
+    "full-pcpus-only-refuses-own-pod": {"restart-admits-again"},
 }
 """The invariants that each defect breaks."""
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import (
+    EndStep,
     HintsStep,
     MemoryChange,
     NoArguments,
@@ -47,6 +50,7 @@ _OF_TWO_PARTS = ("old checksum", "old policy", "data", "data checksum", "no data
 _PAGE = 4096
 _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions", "featureGates")
 _RESTART = "feature restart"
+_RUNNING = "feature running-restart"
 _LATE = 4
 """Number of admitted pods after which the node may stay down."""
 
@@ -166,6 +170,17 @@ class NodeScenario:
         self.removals += 1
         return (open_step(remove=RemoveStep(name)),)
 
+    def replace(self, choices: Choices) -> tuple[Step, ...]:
+        """Removes the latest or another pod and admits an equal one, which must fit as well."""
+        names = tuple(self.alive)
+        name = names[-1] if choices.chance(2) else choices.pick(names)
+        equal = msgspec.structs.replace(self.offered_pods[name], pod=f"pod{len(self.offered_pods)}")
+        del self.alive[name]
+        self.removals += 1
+        self.offered_pods[equal.pod] = equal
+        self.alive[equal.pod] = _cpus(equal)
+        return (open_step(remove=RemoveStep(name)), open_step(admit=equal))
+
     def passing(self) -> list[tuple[str, str]]:
         """Returns the init containers of living pods, except sidecars, by pod and name."""
         return [
@@ -178,6 +193,20 @@ class NodeScenario:
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
         """Ends an init container; sidecars end only with their pod."""
         return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
+
+    def end(self, choices: Choices) -> tuple[Step, ...]:
+        """Lets a container end by itself; a pod whose app containers have all ended leaves."""
+        name = choices.pick(tuple(self.alive))
+        pod = self.offered_pods[name]
+        if choices.chance(3):
+            del self.alive[name]
+            self.removals += 1
+            return tuple(open_step(end=EndStep(name, one)) for one in pod.containers)
+        inits = [one for one, spec in pod.init.items() if not spec.restartPolicy]
+        ended = choices.pick((*inits, *pod.containers))
+        if {*pod.containers} == {ended}:
+            del self.alive[name]
+        return (open_step(end=EndStep(name, ended)),)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
         """Asks for the hints for a new pod or, sometimes, for an earlier one."""
@@ -198,7 +227,8 @@ class NodeScenario:
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
             del self.alive[gone[0]]
-        return (self._start(removed_pods=gone),)
+        running = choices.chance(4) and self.capabilities.makes(_RUNNING)
+        return (self._start(removed_pods=gone, running=running),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
         """Restarts with a different configuration, often after deleting the checkpoints.
@@ -301,6 +331,10 @@ ACTIONS: Mapping[str, Action] = {
     "admit": Action(_ADMIT, _always, NodeScenario.admit, 6),
     "admit_again": Action(_ADMIT, lambda life: bool(life.offered_pods), NodeScenario.admit_again),
     "remove": Action(("operation remove",), lambda life: bool(life.alive), NodeScenario.remove, 3),
+    "replace": Action(
+        (*_ADMIT, "operation remove"), lambda life: bool(life.alive), NodeScenario.replace, 2
+    ),
+    "end": Action(("operation end",), lambda life: bool(life.alive), NodeScenario.end),
     "end_container": Action(
         ("operation remove", "feature container-removal"),
         lambda life: bool(life.passing()),
@@ -308,7 +342,7 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "ask_hints": Action(("operation hints",), _always, NodeScenario.ask_hints),
     "reconcile": Action(("operation reconcile",), _always, NodeScenario.reconcile),
-    "restart": Action(_AGAIN, _always, NodeScenario.restart, 2),
+    "restart": Action(_AGAIN, _always, NodeScenario.restart, 3),
     "reconfigure": Action(_CHANGED, _always, NodeScenario.reconfigure),
     "damage": Action((*_AGAIN, needs.CHECKPOINT_FILES), _always, NodeScenario.damage),
     "lose_cpu": Action(
