@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.loading import applies, bundled_by_id
 from numaproof.conformance.cases.machine_properties import facts_of
-from numaproof.conformance.execution import kubelet_command
+from numaproof.conformance.execution import kubelet_command, related_runs
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
     Implementation,
@@ -300,6 +300,8 @@ class Run:
         Also checks the state directory. If an answer is wrong, the verdict includes the program's
         log.
         """
+        if result.outcome == "pass":
+            result = self.judge(self._compare_with_related_node)
         program = self.target.program
         if program is None or result.outcome in _ENDED:
             return result
@@ -314,6 +316,17 @@ class Run:
         else:
             log = "" if result.good else program.log()
         return replace(result, stderr=result.stderr or log)
+
+    def _compare_with_related_node(self) -> None:
+        """Compares the first pods with those of a related node, if it is this run's turn."""
+        if self.target.oracle is None or not self.player.checks_invariants:
+            return
+        share = related_runs.SHARE if self.case.machine is None else 1
+        state_dir = self._scratch / "related"
+        calls = self.player.session.calls
+        broken = related_runs.broken_relation(self.target, calls, state_dir, share)
+        if broken is not None:
+            self.player.note(calls[-1], [broken])
 
     def baseline_divergence(self, result: RunResult) -> events.BaselineDivergence | None:
         """Whether the implementation follows the kubelet or its documentation where they differ.
