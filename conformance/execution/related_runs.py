@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.session import Call
+    from numaproof.conformance.execution.session import Call, Session
     from numaproof.conformance.judging.related_nodes import RelatedNode
 
 SHARE = 8
@@ -28,31 +27,28 @@ _QUESTIONS = frozenset({"state", "hints", "reconcile"})
 """Operations that don't change a node."""
 
 
-def broken_relation(
-    target: Target, calls: Sequence[Call], state_dir: Path, share: int = SHARE
-) -> Violation | None:
-    """Compares the beginning of a run with a related node.
+def broken_relation(session: Session, state_dir: Path, share: int = SHARE) -> Violation | None:
+    """Compares the beginning of a session with a related node.
 
     Args:
-        target: the implementation.
-        calls: the calls of the run.
+        session: the session.
         state_dir: the directory to create for the related node's state.
         share: one in this many runs is compared.
 
     Raises:
         ImplementationFailure: there was no answer.
     """
-    start, admissions = _beginning(calls)
+    start, admissions = _beginning(session.calls)
     if start is None or not admissions:
         return None
     number = zlib.crc32(codec.encode((start.config, [pod for pod, _ in admissions])))
     if number % share:
         return None
-    nodes = [one for one in related_nodes(start, admissions) if _is_claimed(target, one)]
+    nodes = [one for one in related_nodes(start, admissions) if _is_claimed(session, one)]
     if not nodes:
         return None
     make_folder(state_dir)
-    return _difference(target, nodes[number // share % len(nodes)], state_dir)
+    return _difference(session, nodes[number // share % len(nodes)], state_dir)
 
 
 def _beginning(
@@ -76,21 +72,21 @@ def _beginning(
     return start, admissions[:2]
 
 
-def _is_claimed(target: Target, node: RelatedNode) -> bool:
+def _is_claimed(session: Session, node: RelatedNode) -> bool:
     machine = node.start.machine
     if machine is None:
         return False
-    return target.capabilities.makes(
-        *needs.of_call("start", node.start, target.kubernetes, machine)
+    return session.capabilities.makes(
+        *needs.of_call("start", node.start, session.kubernetes, machine)
     )
 
 
-def _difference(target: Target, node: RelatedNode, state_dir: Path) -> Violation | None:
+def _difference(session: Session, node: RelatedNode, state_dir: Path) -> Violation | None:
     start = msgspec.structs.replace(node.start, state_dir=str(state_dir))
-    if not isinstance(target.implementation.call("start", start), messages.Started):
+    if not isinstance(session.implementation.call("start", start), messages.Started):
         return _violation(node, "the node doesn't start")
     for pod, expected in zip(node.pods, node.outcomes, strict=True):
-        answer = target.implementation.call("admit", messages.AdmitArgs(pod))
+        answer = session.implementation.call("admit", messages.AdmitArgs(pod))
         if not isinstance(answer, messages.Admitted | messages.AdmissionRefused):
             return None
         if isinstance(answer, messages.Admitted) != expected:

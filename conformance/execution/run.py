@@ -323,10 +323,10 @@ class Run:
             return
         share = related_runs.SHARE if self.case.machine is None else 1
         state_dir = self._scratch / "related"
-        calls = self.player.session.calls
-        broken = related_runs.broken_relation(self.target, calls, state_dir, share)
+        session = self.player.session
+        broken = related_runs.broken_relation(session, state_dir, share)
         if broken is not None:
-            self.player.note(calls[-1], [broken])
+            self.player.note(session.calls[-1], [broken])
 
     def baseline_divergence(self, result: RunResult) -> events.BaselineDivergence | None:
         """Whether the implementation follows the kubelet or its documentation where they differ.

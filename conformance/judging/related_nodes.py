@@ -78,7 +78,7 @@ def related_nodes(
                 "relabelling-changes-nothing",
                 "CPU-HINT-017",
                 "other numbers of CPUs and NUMA nodes",
-                _relabelled(start, machine),
+                _with_other_numbers(start, machine),
                 (pod,),
                 (admitted,),
             )
@@ -129,7 +129,7 @@ def _cpu(number: int) -> int:
     return 2 * number + 1
 
 
-def _relabelled(start: messages.StartArgs, machine: MachineInfo) -> messages.StartArgs:
+def _with_other_numbers(start: messages.StartArgs, machine: MachineInfo) -> messages.StartArgs:
     """The start with other numbers in the same order, and with gaps."""
     config = dict(start.config)
     named = reserved_cpus(config)

@@ -237,13 +237,14 @@ def exclusive_cpus_are_shared_after_a_restart(node: StartedNode) -> None:
         node.cpus.state = replace(node.cpus.state, shared=node.cpus.policy.topology.cpus)
 
 
-@seeds("CPU-REMOVE-003").by(_restarting)
-def cpus_of_pods_that_left_during_a_restart_are_lost(node: StartedNode) -> None:
-    state = node.cpus.state
-    for uid, name, _ in tuple(state):
-        if uid not in node.pods:
-            state = replace(state.release(uid, name), shared=state.shared)
-    node.cpus.state = state
+@seeds("CPU-REMOVE-003").around(StartedNode, "remove_stale_state")
+def cpus_of_pods_that_left_during_a_restart_are_lost(
+    rule: Any, self: StartedNode, when: Any
+) -> None:
+    shared, starts = self.cpus.state.shared, self.awaited_pods == {*self.pods}
+    rule()
+    if when == "reconcile" and starts and self.pods:
+        self.cpus.state = replace(self.cpus.state, shared=shared)
 
 
 @seeds("CPU-RESERVE-008").by(_restarting)

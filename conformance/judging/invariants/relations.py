@@ -6,11 +6,14 @@ a pod and admitting an equal one restores the node. A restart with nothing chang
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.conformance.judging.entitlement import topology_policy
 from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ class Outcomes:
     """The pods that were admitted and refused, with the node's state at that time."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[str, bool]] = {}
+        self._admitted: dict[bytes, tuple[str, bool]] = {}
         self._machines: list[Facts] = []
 
     def on_admission(
@@ -41,7 +44,7 @@ class Outcomes:
             return
         admitted = isinstance(answer, messages.Admitted)
         place = self._circumstances(before, pod)
-        earlier, was_admitted = self._known.setdefault(place, (uid, admitted))
+        earlier, was_admitted = self._admitted.setdefault(place, (uid, admitted))
         if was_admitted != admitted:
             said = ("refused", "admitted")
             message = (
@@ -79,11 +82,14 @@ def on_start(before: View, after: View) -> Iterator[Violation]:
     if not _is_unchanged(before, after.config, after):
         return
     was, now = before.start_answer, after.start_answer
-    if (was.cpus, _sorted(was)) != (now.cpus, _sorted(now)):
+    if was.cpus != now.cpus:
         message = (
-            f"a restart with nothing changed reports {now.cpus.allocatable} and"
-            f" {_sorted(now)} as allocatable, but before {was.cpus.allocatable} and {_sorted(was)}"
+            f"{format_numbers('CPU', was.cpus.allocatable)} were allocatable, but after a restart"
+            f" with nothing changed, {format_numbers('CPU', now.cpus.allocatable)}"
         )
+        yield Violation("restart-reports-the-same", "NODE-RESTART-001", message)
+    elif Counter(was.memory) != Counter(now.memory):
+        message = "a restart with nothing changed reports other allocatable memory"
         yield Violation("restart-reports-the-same", "NODE-RESTART-001", message)
 
 
@@ -93,7 +99,13 @@ def on_readmission(before: View, now: View, uid: str) -> Iterator[Violation]:
     `before` is the view before the restart, and `now` the one after it.
     """
     has_ended = any(pod == uid for pod, _ in before.ended_containers)
-    healthy = all(one.healthy and not listed.fails for listed in now.devices for one in listed.ids)
+    aligned = topology_policy(now.config) != "none"
+    # Devices may have become unhealthy, and those without a node can't be aligned again.
+    healthy = all(
+        one.healthy and not listed.fails and not aligned
+        for listed in now.devices
+        for one in listed.ids
+    )
     came = before.came_under(uid)
     if has_ended or not healthy or came != now.config or not _is_unchanged(before, came, now):
         return
@@ -109,7 +121,3 @@ def _is_unchanged(before: View, config: messages.KubeletConfiguration, after: Vi
         and before.devices == after.devices
         and before.check_node == after.check_node
     )
-
-
-def _sorted(answer: messages.Started) -> Any:
-    return sorted((str(block.numa), block.type, block.size) for block in answer.memory)
