@@ -48,6 +48,7 @@ class RelatedNode:
         start: the arguments of its start.
         pods: the pods to admit, in order.
         outcomes: whether each pod must be admitted.
+        must_start: whether the node must start; if it needn't and doesn't, it admits no pods.
     """
 
     invariant: str
@@ -56,6 +57,7 @@ class RelatedNode:
     start: messages.StartArgs
     pods: tuple[messages.Pod, ...]
     outcomes: tuple[bool, ...]
+    must_start: bool = True
 
 
 def related_nodes(
@@ -102,6 +104,7 @@ def related_nodes(
             msgspec.structs.replace(start, config=config),
             (pod,),
             (admitted,),
+            must_start=admitted,
         )
     keeps_memory = start.config.get("memoryManagerPolicy", "None") != "None"
     if admitted and others and others[0][1] and _is_plain(others[0][0]) and not keeps_memory:

@@ -238,9 +238,7 @@ def exclusive_cpus_are_shared_after_a_restart(node: StartedNode) -> None:
 
 
 @seeds("CPU-REMOVE-003").around(StartedNode, "remove_stale_state")
-def cpus_of_pods_that_left_during_a_restart_are_lost(
-    rule: Any, self: StartedNode, when: Any
-) -> None:
+def cpus_of_pods_gone_in_a_restart_never_return(rule: Any, self: StartedNode, when: Any) -> None:
     shared, starts = self.cpus.state.shared, self.awaited_pods == {*self.pods}
     rule()
     if when == "reconcile" and starts and self.pods:
@@ -248,7 +246,7 @@ def cpus_of_pods_that_left_during_a_restart_are_lost(
 
 
 @seeds("CPU-RESERVE-008").by(_restarting)
-def reserved_cpus_are_handed_out_after_a_restart(node: StartedNode) -> None:
+def a_restart_drops_the_reservation_of_cpus(node: StartedNode) -> None:
     if node.cpus.policy is not None:
         node.cpus.policy = node.cpus.policy.with_reserved(0)
 
