@@ -33,6 +33,7 @@ from numaproof.conformance.fuzzing.generation.focus import focus as choose_focus
 from numaproof.conformance.fuzzing.generation.machines import page_kinds
 from numaproof.conformance.fuzzing.generation.pods import Room
 from numaproof.conformance.fuzzing.generation.pods import pod as make_pod
+from numaproof.conformance.judging.pods import amount
 from numaproof.protocol.messages import KubeletConfiguration, StartArgs
 from numaproof.protocol.sets import CPUSet
 
@@ -69,6 +70,7 @@ class NodeScenario:
         offered_pods: all pods by name, in the order of their first admission.
         alive: the pods that have not been removed, with their exclusive CPUs.
         devices: the devices that plugins report.
+        past_init: the pods with ended init containers.
         removals: the number of removed pods.
     """
 
@@ -80,6 +82,7 @@ class NodeScenario:
         self.offered_pods: dict[str, PodSpec] = {}
         self.alive: dict[str, int] = {}
         self.devices: pods.DeviceLists = {}
+        self.past_init: set[str] = set()
         self.removals = 0
 
     def begin(self, choices: Choices) -> tuple[Step, ...]:
@@ -128,9 +131,20 @@ class NodeScenario:
         """Returns the CPUs left if every living pod has all of its requested CPUs."""
         return max(0, len(self.facts.all) - sum(self.alive.values()))
 
+    def free_memory(self) -> int:
+        """Returns the MiB of memory left if every living pod has what it requested."""
+        kept = (entry.get("limits", {}) for entry in self.config.get("reservedMemory") or ())
+        total = pods.whole_memory(self.facts) - sum(amount(one.get("memory", 0)) for one in kept)
+        held = (
+            pods.memory_of(self.offered_pods[name], after_init=name in self.past_init)
+            for name in self.alive
+        )
+        return max(0, int(total) // pods.MIB - sum(held))
+
     def room(self) -> Room:
         """Returns the limits for the size of the next pod."""
-        return Room(self.facts, self.free_cpus(), pods.healthy_devices(self.devices))
+        devices = pods.healthy_devices(self.devices)
+        return Room(self.facts, self.free_cpus(), self.free_memory(), devices)
 
     def providers(self) -> int:
         """Returns the maximum number of resources whose hints are merged."""
@@ -192,7 +206,9 @@ class NodeScenario:
 
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
         """Ends an init container; sidecars end only with their pod."""
-        return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
+        name, container = choices.pick(self.passing())
+        self.past_init.add(name)
+        return (open_step(remove=RemoveStep(name, container)),)
 
     def end(self, choices: Choices) -> tuple[Step, ...]:
         """Lets a container end by itself; a pod whose app containers have all ended leaves."""
@@ -203,7 +219,9 @@ class NodeScenario:
             self.removals += 1
             return tuple(open_step(end=EndStep(name, one)) for one in pod.containers)
         inits = [one for one, spec in pod.init.items() if not spec.restartPolicy]
-        ended = choices.pick((*inits, *pod.containers))
+        ended = choices.pick((*inits, *inits, *pod.containers))
+        if ended in inits:
+            self.past_init.add(name)
         if {*pod.containers} == {ended}:
             del self.alive[name]
         return (open_step(end=EndStep(name, ended)),)
@@ -334,11 +352,12 @@ ACTIONS: Mapping[str, Action] = {
     "replace": Action(
         (*_ADMIT, "operation remove"), lambda life: bool(life.alive), NodeScenario.replace, 2
     ),
-    "end": Action(("operation end",), lambda life: bool(life.alive), NodeScenario.end),
+    "end": Action(("operation end",), lambda life: bool(life.alive), NodeScenario.end, 2),
     "end_container": Action(
         ("operation remove", "feature container-removal"),
         lambda life: bool(life.passing()),
         NodeScenario.end_container,
+        2,
     ),
     "ask_hints": Action(("operation hints",), _always, NodeScenario.ask_hints),
     "reconcile": Action(("operation reconcile",), _always, NodeScenario.reconcile),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.fuzzing.generation.focus import Focus
 
 
-_MIB = 1 << 20
+MIB = 1 << 20
 _PAGES_MIB = {"hugepages-2Mi": 2, "hugepages-1Gi": 1024}
 
 Kind = Literal["guaranteed", "both", "requests", "best effort"]
@@ -26,13 +26,14 @@ _ANY: tuple[Kind, ...] = ("guaranteed", "both", "requests", "best effort")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Limits for the size of pods: the machine, the estimated free CPUs, and the devices.
+    """Limits for the size of pods: the machine, estimates of what is free, and the devices.
 
-    `devices` is the number of devices by resource.
+    `free_memory` is in MiB; `devices` is the number of devices by resource.
     """
 
     facts: Facts
     free_cpus: int
+    free_memory: int
     devices: Mapping[str, int]
 
 
@@ -130,8 +131,8 @@ def _memory(choices: Choices, room: Room, focus: Focus) -> str:
     """Generates a memory size; under the Static policy, sometimes in proportion to a node's."""
     if not focus.static_memory:
         return "64Mi"
-    nodes = [node.memory // _MIB for node in room.facts.machine.topology or () if node.memory]
-    kind = choices.pick(("little", "little", "part", "node", "more", "all"))
+    nodes = [node.memory // MIB for node in room.facts.machine.topology or () if node.memory]
+    kind = choices.pick(("little", "little", "part", "node", "more", "all", "free", "free"))
     match kind:
         case "little":
             return choices.pick(("64Mi", "64Mi", "100M", "1048577"))
@@ -141,9 +142,31 @@ def _memory(choices: Choices, room: Room, focus: Focus) -> str:
             size = choices.pick(nodes) - choices.pick((128, 256, 384, 0))
         case "more":
             size = choices.pick(nodes) * choices.integer(9, 20) // 8
+        case "free":
+            # If anything that should be free is not, such a pod is refused.
+            size = room.free_memory - choices.pick((0, 0, 1, 64))
         case _:
             size = sum(nodes) - choices.pick((128, 256, 512, 0))
     return f"{max(1, size)}Mi"
+
+
+def whole_memory(facts: Facts) -> int:
+    """Returns the bytes of memory on all nodes, without huge pages."""
+    return sum(
+        node.memory - sum(one.page_size * 1024 * one.num_pages for one in node.hugepages or ())
+        for node in facts.machine.topology or ()
+    )
+
+
+def memory_of(pod: PodSpec, *, after_init: bool = False) -> int:
+    """Estimates the MiB of memory that a pod holds, in total or once its init containers ended."""
+    sizes = {
+        name: int(amount(spec.limits.get("memory", 0)) // MIB)
+        for name, spec in (*pod.init.items(), *pod.containers.items())
+    }
+    apps = sum(sizes[name] for name in pod.containers)
+    inits = [sizes[name] for name in pod.init]
+    return apps if after_init else max(apps, *inits, 0)
 
 
 def _of_pod(
