@@ -211,20 +211,19 @@ class NodeScenario:
         return (open_step(remove=RemoveStep(name, container)),)
 
     def end(self, choices: Choices) -> tuple[Step, ...]:
-        """Lets a container end by itself; a pod whose app containers have all ended leaves."""
+        """Lets an init container end by itself, or all app containers and with them the pod.
+
+        If only some app containers ended, it would be open whether they run after a restart.
+        """
         name = choices.pick(tuple(self.alive))
         pod = self.offered_pods[name]
-        if choices.chance(3):
-            del self.alive[name]
-            self.removals += 1
-            return tuple(open_step(end=EndStep(name, one)) for one in pod.containers)
         inits = [one for one, spec in pod.init.items() if not spec.restartPolicy]
-        ended = choices.pick((*inits, *inits, *pod.containers))
-        if ended in inits:
+        if inits and not choices.chance(3):
             self.past_init.add(name)
-        if {*pod.containers} == {ended}:
-            del self.alive[name]
-        return (open_step(end=EndStep(name, ended)),)
+            return (open_step(end=EndStep(name, choices.pick(inits))),)
+        del self.alive[name]
+        self.removals += 1
+        return tuple(open_step(end=EndStep(name, one)) for one in pod.containers)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
         """Asks for the hints for a new pod or, sometimes, for an earlier one."""
