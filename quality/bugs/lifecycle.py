@@ -70,13 +70,13 @@ def _ending(
 # Memory of containers that end and pods that leave
 
 
-@seeds("MEM-REMOVE-002").by(_ending)
+@seeds("NODE-END-001").by(_ending)
 def memory_of_a_container_that_ends_is_kept(node: Any, before: Any, uid: str) -> None:
     if uid in node.pods:
         node.memory.state = before[1]
 
 
-@seeds("MEM-REMOVE-001").by(_ending)
+@seeds("NODE-END-002").by(_ending)
 def memory_of_a_pod_that_ends_is_kept(node: Any, before: Any, uid: str) -> None:
     if uid not in node.pods:
         node.memory.state = replace(node.memory.state, nodes=before[1].nodes)
@@ -159,7 +159,7 @@ def a_restart_reserves_memory_twice(node: StartedNode) -> None:
     node.memory.state = replace(node.memory.state, nodes=nodes)
 
 
-@seeds("MEM-GROUP-001").by(_restarting)
+@seeds("MEM-RESTART-001").by(_restarting)
 def a_restart_forgets_groups(node: StartedNode) -> None:
     nodes = {
         one: NodeMemory(memory.assignments, memory.tables, 1 << one)
@@ -205,7 +205,7 @@ def cpus_of_the_first_container_alone_return(node: Any, before: Any, uid: str) -
     node.cpus.state = replace(node.cpus.state, shared=shared)
 
 
-@seeds("CPU-REMOVE-001").by(_ending)
+@seeds("NODE-END-002").by(_ending)
 def cpus_of_a_pod_that_ends_do_not_return(node: Any, before: Any, uid: str) -> None:
     if uid not in node.pods:
         node.cpus.state = replace(node.cpus.state, shared=before[0].shared)
@@ -251,7 +251,7 @@ def a_restart_drops_the_reservation_of_cpus(node: StartedNode) -> None:
         node.cpus.policy = node.cpus.policy.with_reserved(0)
 
 
-@seeds("CPU-RESERVE-009").by(_restarting)
+@seeds("CPU-RESTART-001").by(_restarting)
 def reserved_cpus_leave_the_shared_pool_in_a_restart(node: StartedNode) -> None:
     if node.cpus.policy is not None:
         shared = node.cpus.state.shared & ~node.cpus.policy.reserved
@@ -270,7 +270,7 @@ def the_first_pass_after_a_restart_sends_nothing(node: StartedNode) -> None:
 # Devices
 
 
-@seeds("DEV-REMOVE-001").by(_ending)
+@seeds("NODE-END-002").by(_ending)
 def devices_of_a_pod_that_ends_stay_taken(node: Any, before: Any, uid: str) -> None:
     if uid not in node.pods:
         state = node.device_manager.state
@@ -309,7 +309,7 @@ def a_restart_loses_the_devices_of_the_last_pod(node: StartedNode) -> None:
     _with_devices(node, lambda uid, _: uid != last)
 
 
-@seeds("DEV-RESTART-002").by(_restarting)
+@seeds("NODE-RESTART-001").by(_restarting)
 def devices_of_pods_that_left_during_a_restart_stay_taken(node: StartedNode) -> None:
     manager: DeviceManager = node.device_manager
     taken = manager.state.allocated_devices
@@ -317,7 +317,7 @@ def devices_of_pods_that_left_during_a_restart_stay_taken(node: StartedNode) -> 
     manager.state = replace(manager.state, held_devices=left, allocated_devices=taken)
 
 
-@seeds("DEV-HEALTH-004").after(DeviceState, "report")
+@seeds("DEV-HEALTH-002").after(DeviceState, "report")
 def a_device_that_recovers_stays_unhealthy(state: DeviceState, self: DeviceState) -> DeviceState:
     lists = {
         name: replace(
@@ -350,14 +350,14 @@ def pods_have_no_affinity_after_a_restart(rule: Any, self: StartedNode, args: An
     return answer
 
 
-@seeds("TOPO-POLICY-003").by(_restarting)
+@seeds("MEM-RESTART-004").by(_restarting)
 def any_affinity_is_admitted_after_a_restart(node: StartedNode) -> None:
     policy = node.setup.topology_policy
     if isinstance(policy, TopologyPolicy):
         node.setup = replace(node.setup, topology_policy=replace(policy, name="best-effort"))
 
 
-@seeds("NODE-REFUSED-001").around(StartedNode, "admit")
+@seeds("DEV-RESTART-003").around(StartedNode, "admit")
 def a_pod_refused_after_a_restart_stays(rule: Any, self: StartedNode, args: Any) -> Any:
     uid = args.pod["metadata"]["uid"]
     if uid not in self.awaited_pods:

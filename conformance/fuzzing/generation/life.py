@@ -215,15 +215,17 @@ class NodeScenario:
 
         If only some app containers ended, it would be open whether they run after a restart.
         """
-        name = choices.pick(tuple(self.alive))
-        pod = self.offered_pods[name]
-        inits = [one for one, spec in pod.init.items() if not spec.restartPolicy]
-        if inits and not choices.chance(3):
+        passing = self.passing()
+        if passing and not choices.chance(3):
+            name, container = choices.pick(passing)
             self.past_init.add(name)
-            return (open_step(end=EndStep(name, choices.pick(inits))),)
+            return (open_step(end=EndStep(name, container)),)
+        name = choices.pick(tuple(self.alive))
         del self.alive[name]
         self.removals += 1
-        return tuple(open_step(end=EndStep(name, one)) for one in pod.containers)
+        return tuple(
+            open_step(end=EndStep(name, one)) for one in self.offered_pods[name].containers
+        )
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
         """Asks for the hints for a new pod or, sometimes, for an earlier one."""
