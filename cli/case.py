@@ -73,10 +73,9 @@ def list_cases(
     """
     from rich.text import Text
 
-    from numaproof.conformance.cases import loading
     from numaproof.reports.console import show
 
-    cases = loading.with_own(loading.bundled_cases(), own)
+    cases = selecting.all_cases(own)
     if patterns or exclude:
         cases = selection(patterns, exclude, cases, option="").of(cases)
     if as_json:
@@ -114,7 +113,7 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
     """
     from numaproof.conformance.cases import loading, writing
 
-    case = case_of(name, loading.with_own(loading.bundled_cases(), own))
+    case = case_of(name, selecting.all_cases(own))
     if machine:
         with loading.locate_errors(own):
             case = _fill_in(case, machine)

@@ -13,7 +13,7 @@ from numaproof.cli.harness import run_harness
 from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import out_option, repeat_option
-from numaproof.cli.selecting import own_cases_option, select_options, selection
+from numaproof.cli.selecting import all_cases, own_cases_option, select_options, selection
 from numaproof.cli.targets import target_options
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def check(
     from numaproof.workdir.scratch import scratch_folder
 
     bundled = loading.bundled_cases()
-    cases = loading.with_own(bundled, own)
+    cases = all_cases(own)
     failed = _last_failed(out) if last_failed else ()
     table = not (select or exclude or quick or last_failed)
     known = failure_options.known_failures(

@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def all_cases(own: Sequence[Path]) -> tuple[Case, ...]:
+    """Returns the bundled cases and those of a user's files and folders.
+
+    Raises:
+        documents.DocumentError: a file is wrong; see `loading.with_own`.
+    """
+    from numaproof.conformance.cases import loading
+    from numaproof.conformance.requirements import load_registry
+
+    known = load_registry().by_id() if own else ()
+    return loading.with_own(loading.bundled_cases(), own, known)
+
+
 def _items(rows: Iterable[tuple[str, str]]) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 

@@ -56,8 +56,10 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     named = arguments.get("machine", "*")
     own = [folder / file for file in _texts(arguments.get("cases", ()))]
     try:
-        cases = loading.with_own(() if own else loading.bundled_cases(), own)
-        selection = Selection(select, exclude, load_registry(), needs.features_of)
+        registry = load_registry()
+        bundled = () if own else loading.bundled_cases()
+        cases = loading.with_own(bundled, own, registry.by_id())
+        selection = Selection(select, exclude, registry, needs.features_of)
         selection.check(cases, option="select=", exclude_option="exclude=")
         with loading.locate_errors(own):
             found = [

@@ -5,7 +5,8 @@ scenarios     play generated scenarios against each seeded bug
 lives         play generated scenarios against bugs in the whole process, judged by invariants alone
 requirements  play the cases that cite a requirement against each of its mutants
 derived       play the cases that cite a rule's requirements against each derived mutant
-quick-set     select the case runs of `numaproof check --quick` and write them to --out
+quick-set     select the case runs of `numaproof check --quick` and write them to --out; with
+              --select, keep the runs for all other bugs
 mirrors       play every case against correct implementations with other choices
 """
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.conformance.selection import quick
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.messages import LEVELS
 from numaproof.reports.terminal import Bar
@@ -66,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="write the results to this file")
     options = parser.parse_args(arguments)
     if options.what == "quick-set":
-        return _write_quick_set(options.out, options.workers)
+        return _write_quick_set(options.out, options.workers, options.select)
     if options.what == "mirrors":
         return _play_mirrors(options.select)
     names, begin = _WAYS[options.what](options)
@@ -93,13 +95,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return bool(problems)
 
 
-def _write_quick_set(file: Path | None, jobs: int) -> int:
+def _write_quick_set(file: Path | None, jobs: int, select: str) -> int:
+    """Selects the quick set anew; with a selection, only the runs for these bugs."""
+    chosen = fnmatch_filter([bug.id for bug in BUGS], select)
     found = {}
     with Bar(sys.stdout, None, "bugs") as bar:
-        for bug, killed in quick_set.kills(jobs):
+        for bug, killed in quick_set.kills(chosen, jobs):
             found[bug] = killed
-            bar.move(len(found), len(BUGS), bug)
-    runs = quick_set.cover(found)
+            bar.move(len(found), len(chosen), bug)
+    kept = quick_set.recorded(quick.bundled_runs()) if len(chosen) < len(BUGS) else {}
+    runs = quick_set.cover({**kept, **found})
     if file:
         write_file(file, quick_set.text(runs).encode())
     missed = [bug for bug, killed in found.items() if not killed]

@@ -23,7 +23,7 @@ from quality.suite import bundled_suite
 from quality.trials import CaseTrials
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.protocol.messages import Level
@@ -46,14 +46,28 @@ Kills = dict[Place, tuple["Level", ...]]
 """The case runs that catch a bug, with the levels at which they do."""
 
 
-def kills(jobs: int) -> Iterator[tuple[str, Kills]]:
+def kills(bugs: Sequence[str], jobs: int) -> Iterator[tuple[str, Kills]]:
     """Yields each seeded bug's id and the case runs that catch it, using `jobs` processes."""
     with scratch_folder() as scratch:
         workers: list[ProcessWorker[str, tuple[str, Kills]]] = [
             ProcessWorker(_searcher, scratch / str(number))
-            for number in range(min(jobs, len(BUGS)))
+            for number in range(min(jobs, len(bugs)))
         ]
-        yield from spread([bug.id for bug in BUGS], workers)
+        yield from spread(bugs, workers)
+
+
+def recorded(runs: Iterable[QuickRun]) -> dict[str, Kills]:
+    """Returns the case runs that catch each bug according to a quick set."""
+    found: dict[str, dict[Place, list[Level]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        place = Place(run.case, run.machine, run.kubernetes)
+        for level, bugs in run.catches.items():
+            for bug in bugs:
+                found[bug][place].append(level)
+    return {
+        bug: {place: tuple(levels) for place, levels in places.items()}
+        for bug, places in found.items()
+    }
 
 
 def _searcher(scratch: Path) -> Callable[[str], tuple[str, Kills]]:

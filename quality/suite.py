@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from quality.seeding import Bug
 
 _AREAS = {
+    "lifecycle": (
+        *("dev-remove-", "dev-restart-", "mem-remove-", "mem-restart-"),
+        *("node-end-", "node-restart-", "remove-", "restart-"),
+    ),
     "discovery": ("discover", "machine"),
     "configuration": ("config", "mem-config", "mem-reserve", "gate", "topo-error", "static"),
     "refusals": ("config", "mem-config", "reserve", "error", "gate", "topo-error", "topo-order"),

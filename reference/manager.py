@@ -16,6 +16,7 @@ from numaproof.reference.errors import AdmissionError, AllocationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from numaproof.reference.choices import Decisions
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources, TopologyHint
@@ -138,8 +139,11 @@ class Policy(Protocol[State]):
     def with_reservation_of(self, other: Self, /) -> Self:
         """Returns this policy with another policy's reservation."""
 
-    def preferring(self, first_choice: Mapping[str, int], /) -> Self:
-        """Returns this policy with resources, by container, that come before equally good ones."""
+    def preferring(self, first_choice: Mapping[str, int], decisions: Decisions | None, /) -> Self:
+        """Returns this policy with resources, by container, that come before equally good ones.
+
+        `decisions`, if any, choose instead.
+        """
 
 
 PolicyT = TypeVar("PolicyT", bound=Policy[Any])
@@ -158,10 +162,10 @@ class ContainerManager(Manager[State], Generic[State, PolicyT]):
         self.policy = policy
         self.counts: Counter[str] = Counter()
 
-    def prefer(self, first_choice: Mapping[str, int]) -> None:
+    def prefer(self, first_choice: Mapping[str, int], decisions: Decisions | None) -> None:
         """Sets the resources, by container, to prefer among equally good ones."""
         if self.policy is not None:
-            self.policy = self.policy.preferring(first_choice)
+            self.policy = self.policy.preferring(first_choice, decisions)
 
     @property
     def requests_metric(self) -> str:

@@ -174,6 +174,7 @@ class StartedNode:
     def _allocate(self, pod: Pod) -> tuple[messages.PreemptedPod, ...]:
         self.awaited_pods.discard(pod.uid)
         try:
+            self.choices.check_refusal()
             self._align(self.providers, pod)
             preempted = self._make_room(pod)
         except AdmissionError:
@@ -260,10 +261,15 @@ class StartedNode:
 
     def _align(self, providers: Sequence[Provider], pod: Pod) -> None:
         aligned_count = 0
-        choices = self.choices.of_pod(pod.uid)
+        choices, decisions = self.choices.of_pod(pod.uid), self.choices.decisions
+        if decisions is not None:
+            decisions.begin()
+        # Without hints, it doesn't matter which CPUs and devices a container gets.
+        aligned = decisions if self.setup.topology_policy is not None else None
         self.device_manager.first_choice = choices.devices
-        self.cpus.prefer(choices.cpus)
-        self.memory.prefer(choices.memory)
+        self.device_manager.decisions = aligned
+        self.cpus.prefer(choices.cpus, aligned)
+        self.memory.prefer(choices.memory, decisions)
 
         def keep(container: PodContainer, affinity: TopologyHint) -> None:
             nonlocal aligned_count
@@ -272,7 +278,7 @@ class StartedNode:
 
         try:
             policy = self.setup.topology_policy
-            policy = policy and policy.preferring(choices.affinity)
+            policy = policy and policy.preferring(choices.affinity, aligned)
             scope.admit(policy, self.setup.scope, providers, pod, keep)
         except AdmissionError as error:
             self._count_admission(aligned_count, error)

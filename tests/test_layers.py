@@ -53,6 +53,7 @@ ROOMS = (
 
 REFERENCE = (
     ("errors", "golang", "metrics"),
+    ("choices",),
     ("pods",),
     ("config",),
     ("capacity",),
@@ -61,7 +62,7 @@ REFERENCE = (
     ("cpu", "memory", "devices"),
     ("checkpoints", "cadvisor", "resize"),
     ("deviations",),
-    ("operations", "choices"),
+    ("operations",),
     ("node",),
     ("startup",),
     ("implementation",),

@@ -15,12 +15,12 @@ import msgspec
 
 from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.schema import Case, Machines, Written
-from numaproof.inputs import documents, typed
+from numaproof.inputs import documents, names, typed
 from numaproof.protocol.messages import LEVELS, Level, Told
 from numaproof.workdir import cache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -132,22 +132,30 @@ def read_file(path: Path) -> tuple[Case, ...]:
     return _cases(documents.load(path))
 
 
-def with_own(cases: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]:
-    """Appends the cases of a user's files and folders.
+def with_own(
+    cases: tuple[Case, ...], paths: Iterable[Path], requirements: Collection[str]
+) -> tuple[Case, ...]:
+    """Appends the cases of a user's files and folders, which may cite only these requirements.
 
     Raises:
-        documents.DocumentError: a file is not a case file or reuses an id, or a folder contains no
-        case file.
+        documents.DocumentError: a file is not a case file, reuses an id or cites an unknown
+            requirement, or a folder contains no case file.
     """
     found = list(cases)
     taken = {name for case in cases for name in (case.id, *case.aliases)}
     for path in paths:
         for file in files_of([path]):
             for number, case in enumerate(read_file(file)):
+                place: documents.PathTuple = ("cases", number)
                 if case.id in taken:
-                    document = documents.load(file)
                     message = f"the id {case.id} is already used"
-                    raise document.error(("cases", number, "id"), message, "rename it")
+                    raise documents.load(file).error((*place, "id"), message, "rename it")
+                for position, name in enumerate(case.requirements):
+                    if name not in requirements:
+                        place = (*place, "requirements", position)
+                        message = f"no requirement {name}"
+                        fix = names.suggestion(name, requirements)
+                        raise documents.load(file).error(place, message, fix)
                 taken.update((case.id, *case.aliases))
                 found.append(case)
     return tuple(found)

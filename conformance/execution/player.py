@@ -247,7 +247,7 @@ class Player:
         if self.session.start_answer is not None:
             # If only the kubelet restarts, the start itself admits the pods.
             if self.checks_invariants and self.session.pods and not step.running:
-                self._note(self.session.calls[-1], self.checker.after_start(self._look))
+                self.note(self.session.calls[-1], self.checker.after_start(self._look))
             self._readmit(expected)
         self._judge(answer, expected)
 
@@ -267,6 +267,9 @@ class Player:
             answer = self.session.admit(self.session.pods[uid])
             if isinstance(answer, messages.Unsupported):
                 raise NotSupportedError(answer.what)
+            if self.checks_invariants and isinstance(answer, messages.AdmissionRefused):
+                unseen = self.session.view(self.facts, messages.State(CPUSet(), {}))
+                self.note(self.session.calls[-1], self.checker.after_readmission(uid, unseen))
             wanted = expected
             if isinstance(expected, Expected):
                 wanted = Expected(refused=expected.readmission.get(manifests.pod_name(uid)))
@@ -380,10 +383,10 @@ class Player:
             # The reference didn't break; the request is invalid.
             raise ValueError(answer.message.partition(": ")[2])
         if self.checks_invariants and not isinstance(answer, messages.Fault):
-            self._note(call, self.checker.after(call.args, answer, self._look))
+            self.note(call, self.checker.after(call.args, answer, self._look))
         call.problems += self._unmet(expected, answer)
 
-    def _note(self, call: Call, violations: Iterable[Violation]) -> None:
+    def note(self, call: Call, violations: Iterable[Violation]) -> None:
         """Records the broken invariants that aren't shared with kubelets as problems of a call."""
         broken_invariants = [one for one in violations if not self._shared(one)]
         self.broken_invariants += [(one, self.facts) for one in broken_invariants]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.loading import applies, bundled_by_id
 from numaproof.conformance.cases.machine_properties import facts_of
-from numaproof.conformance.execution import kubelet_command
+from numaproof.conformance.execution import kubelet_command, related_runs
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
     Implementation,
@@ -301,6 +301,8 @@ class Run:
         Also checks the state directory. If an answer is wrong, the verdict includes the program's
         log.
         """
+        if result.outcome == "pass":
+            result = self.judge(self._compare_with_related_node)
         program = self.target.program
         if program is None or result.outcome in _ENDED:
             return result
@@ -315,6 +317,17 @@ class Run:
         else:
             log = "" if result.good else program.log()
         return replace(result, stderr=result.stderr or log)
+
+    def _compare_with_related_node(self) -> None:
+        """Compares the first pods with those of a related node, if it is this run's turn."""
+        if self.target.oracle is None or not self.player.checks_invariants:
+            return
+        share = related_runs.SHARE if self.case.machine is None else 1
+        state_dir = self._scratch / "related"
+        session = self.player.session
+        broken = related_runs.broken_relation(session, state_dir, share)
+        if broken is not None:
+            self.player.note(session.calls[-1], [broken])
 
     def baseline_divergence(self, result: RunResult) -> events.BaselineDivergence | None:
         """Whether the implementation follows the kubelet or its documentation where they differ.
@@ -339,10 +352,14 @@ class Run:
         if not result.good:
             require_room(self._scratch)
         player = self.player
-        outcome, defect = known_defects.judge(
-            result.outcome, self.case, player.broken_invariants, self._known_defects
-        )
         wrong = [one for one in player.problems if one.source != "invariant"]
+        outcome, defect = known_defects.judge(
+            result.outcome,
+            self.case,
+            player.broken_invariants,
+            self._known_defects,
+            differs=any(one.source == "reference" for one in wrong),
+        )
         if outcome == "expected failure" and wrong and not self.case.defect:
             return result.showing(wrong[0])
         if outcome == "fail" and (broken := self._unexplained_violations()):

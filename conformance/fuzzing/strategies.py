@@ -94,7 +94,9 @@ def pods(
         facts = Facts(machine)
         about = focus(choices, facts, capabilities or _everything(), page_kinds(machine))
         reported = dict.fromkeys(making.RESOURCES[: about.devices], 4)
-        return making.pod(choices, name, making.Room(facts, len(facts.all), reported), about)
+        free = making.whole_memory(facts) // making.MIB
+        room = making.Room(facts, len(facts.all), free, reported)
+        return making.pod(choices, name, room, about)
 
     return strategy_of(make)
 

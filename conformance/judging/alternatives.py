@@ -7,40 +7,41 @@ refuses a restart doesn't say which CPUs it would have reserved.
 
 from __future__ import annotations
 
-from itertools import chain, combinations, islice, product
 from typing import TYPE_CHECKING
 
-from numaproof.protocol import messages
-from numaproof.protocol.sets import CPUSet, NUMASet
-from numaproof.reference.choices import Choices
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.choices import Choices, Decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol import messages
 
 MAX_TRIED = 64
 """The maximum number of choices for a pod. Each is tried by repeating the whole session."""
 
-_MAX_NODES = 8
+_ALIKE = (1, 2, 3, MAX_TRIED)
+"""Numbers of an option that is taken each time; the greatest number stands for the last option."""
 
 
-def of_pod(pod: messages.Pod, machine: MachineInfo | None) -> Iterator[Choices]:
-    """Yields choices of one or two nodes for each container, up to `MAX_TRIED`.
+def of_pod(refusal: messages.AdmissionRefused) -> Iterator[Choices]:
+    """Yields the choices for a pod: first the same option each time, then all combinations.
 
-    The same choice for all containers comes first. `machine` is None if it was discovered; its
-    nodes are then assumed to be the first ones.
+    If there are more than `MAX_TRIED`, nobody can tell whether the refusal is right, and the last
+    choice is to refuse the pod. Each choice must be tried before the next one is requested.
     """
-    ids = [node.node_id for node in (machine.topology or ())] if machine else [*range(_MAX_NODES)]
-    nodes = [one for one in ids[:_MAX_NODES] if one >= 0]
-    sets = [NUMASet(some) for size in (1, 2) for some in combinations(nodes, size)]
-    spec = pod["spec"]
-    both = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    names = [one["name"] for one in both if one.get("resources")]
-    alike = ((some,) * len(names) for some in sets)
-    for chosen in islice(chain(alike, product(sets, repeat=len(names))), MAX_TRIED):
-        placed = {name: _on(some) for name, some in zip(names, chosen, strict=True)}
-        yield Choices(pods={pod["metadata"]["uid"]: placed})
+    for rest in _ALIKE:
+        yield Choices(decisions=Decisions(rest=rest))
+    numbers: tuple[int, ...] = ()
+    for _ in range(MAX_TRIED):
+        decisions = Decisions(numbers)
+        yield Choices(decisions=decisions)
+        made = [*numbers, *(0 for _ in decisions.sizes[len(numbers) :])]
+        left = [n for n, size in enumerate(decisions.sizes) if made[n] + 1 < size]
+        if not left:
+            return
+        numbers = (*made[: left[-1]], made[left[-1]] + 1)
+    yield Choices(refused=refusal.reason)
 
 
 def of_start(state: messages.State) -> Iterator[Choices]:
@@ -54,10 +55,3 @@ def of_start(state: messages.State) -> Iterator[Choices]:
     )
     for count in range(min(len(state.shared) + 1, MAX_TRIED)):
         yield Choices(exclusive | state.shared.first(count))
-
-
-def _on(nodes: NUMASet) -> messages.Container:
-    """A container with an affinity and memory on these nodes."""
-    affinity = messages.Hint(nodes, preferred=True)
-    memory = (messages.MemoryBlock(nodes, "memory", 0),)
-    return messages.Container(CPUSet(), CPUSet(), memory, affinity)

@@ -271,12 +271,10 @@ class Baselines:
 
     def _other_choices(self) -> Iterator[Choices]:
         """The choices that may have led to the last refusal."""
-        args, before = self._history[-1].args, self._history[-2::-1]
-        if isinstance(args, messages.AdmitArgs):
-            starts = (one.args for one in before)
-            start = next(one for one in starts if isinstance(one, messages.StartArgs))
-            yield from alternatives.of_pod(args.pod, start.machine)
-        elif isinstance(args, messages.StartArgs):
+        last, before = self._history[-1], self._history[-2::-1]
+        if isinstance(last.answer, messages.AdmissionRefused):
+            yield from alternatives.of_pod(last.answer)
+        elif isinstance(last.args, messages.StartArgs):
             states = (one.answer for one in before)
             state = next((one for one in states if isinstance(one, messages.State)), None)
             if state is not None:

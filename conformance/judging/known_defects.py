@@ -98,6 +98,7 @@ _EXPLAINS: dict[str, Collection[str]] = {
     "quota-limits-exclusive-cpus": {"exclusive-cpus-without-quota"},
     "cpu-metrics-drift": {"gauge-of-exclusive-cpus", "gauge-of-shared-pool", "gauges-of-nodes"},
     "pod-level-without-devices": {"devices-of-pod-level-pods"},
+    "full-pcpus-only-refuses-own-pod": {"restart-admits-again"},
 }
 """The invariants that each defect breaks."""
 
@@ -160,6 +161,8 @@ def judge(
     case: Case,
     violations: Sequence[tuple[Violation, Facts]],
     release_defects: frozenset[str],
+    *,
+    differs: bool = False,
 ) -> tuple[Outcome, str | None]:
     """The outcome of a case after accounting for known defects, and the defect's name.
 
@@ -168,18 +171,22 @@ def judge(
         case: the case, which may name the defect that it shows.
         violations: the broken invariants, each with the machine at that time.
         release_defects: the defects of the implementation's release; see `known_defects`.
+        differs: whether an answer differs from the reference's, which has the same defects. No
+            defect explains that.
     """
-    if case.defect in release_defects:
-        return _with_defect(outcome, case.defect)
-    if outcome == "fail" and violations:
-        names: list[str] = []
+    if outcome == "fail" and differs:
+        return outcome, None
+    shown = case.defect if case.defect in release_defects else None
+    names = [shown] if shown else []
+    if outcome == "fail":
         for violation, facts in violations:
             name = explain(violation, facts, release_defects, names)
             if name is None:
                 return outcome, None
             names.append(name)
-        return "expected failure", names[0]
-    return outcome, None
+    if shown:
+        return _with_defect(outcome, shown)
+    return ("expected failure", names[0]) if names else (outcome, None)
 
 
 def _consequence_of(violation: Violation, earlier_defects: Sequence[str]) -> str | None:

@@ -359,7 +359,10 @@ class Oracle:
                 if isinstance(answer, messages.Started):
                     self._reserved = answer.cpus.all - answer.cpus.allocatable
                 return Choices(self._reserved, only_devices=only_devices)
-            case messages.AdmitArgs(pod=pod), messages.Admitted(containers=containers):
+            case (
+                messages.AdmitArgs(pod=pod) | messages.ResizeArgs(pod=pod),
+                messages.Admitted(containers=containers),
+            ):
                 pods = {pod["metadata"]["uid"]: containers}
                 return Choices(pods=pods, only_devices=only_devices)
             case _:

@@ -7,9 +7,11 @@ its functions return the next state. CPU sets are bit masks in this module.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice, permutations, zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.choices import MAX_OPTIONS
 from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
@@ -21,8 +23,9 @@ from numaproof.reference.topology.hints import ANYWHERE
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numaproof.reference.choices import Decisions
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.pods.containers import PodContainer
@@ -51,13 +54,14 @@ class StaticCPUPolicy(Readmission):
 
     `assignment` chooses CPUs. `broken_cores` are all CPUs of cores with a reserved CPU; with
     ``full-pcpus-only``, they cannot be assigned. `first_choice` has, by container, the CPUs to
-    assign if they are as good as those that would be chosen.
+    assign if they are as good as those that would be chosen; `decisions`, if any, choose instead.
     """
 
     assignment: Assignment
     reserved: int = 0
     broken_cores: int = 0
     first_choice: Mapping[str, int] = field(default_factory=dict, compare=False)
+    decisions: Decisions | None = field(default=None, compare=False)
 
     @property
     def topology(self) -> CPUTopology:
@@ -87,8 +91,8 @@ class StaticCPUPolicy(Readmission):
         count = self.reserved.bit_count()
         return self.with_reserved(chosen.first(count).mask) if len(chosen) >= count else self
 
-    def preferring(self, first_choice: Mapping[str, int]) -> Self:
-        return replace(self, first_choice=first_choice)
+    def preferring(self, first_choice: Mapping[str, int], decisions: Decisions | None) -> Self:
+        return replace(self, first_choice=first_choice, decisions=decisions)
 
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned at the moment.
@@ -204,7 +208,7 @@ class StaticCPUPolicy(Readmission):
         for container in pod.containers:
             count = pod.exclusive_cpus(container)
             if count:
-                part = self._whole(self.assignment.take(left, count), left, count)
+                part = self._whole(self.assignment.take(left, count), count, (left,))
                 choice = self.first_choice.get(container.name, 0)
                 parts[container.name] = choice if self._is_as_good(choice, part, left) else part
                 if not container.runs_to_completion:
@@ -268,9 +272,31 @@ class StaticCPUPolicy(Readmission):
             chosen |= take(left, wanted, chosen, least)
         left = (available | reusable) & ~chosen
         chosen |= take(left, count - chosen.bit_count(), chosen)
-        chosen = self._whole(chosen, available | reusable, count)
+        everything = available | reusable
+        chosen = self._whole(chosen, count, (first, near & everything, everything))
         aims = (first, near) if affinity.preferred else (first,)
-        return choice if self._is_as_good(choice, chosen, available | reusable, aims) else chosen
+        if self.decisions is not None:
+            order = (first, near & ~first, ~near & ~first)
+            others = self._other_cpus(everything, count, order)
+            fitting = (one for one in others if self._is_as_good(one, chosen, everything, aims))
+            return self.decisions.pick(chosen, fitting)
+        return choice if self._is_as_good(choice, chosen, everything, aims) else chosen
+
+    def _other_cpus(self, available: int, count: int, order: Iterable[int]) -> Iterator[int]:
+        """Yields CPUs that fill the nodes one after the other, in any order of nodes, or evenly.
+
+        `order` are the sets from which to take CPUs in turn.
+        """
+        whole = self.assignment.only_whole_cores
+        cores = self.topology.cores.values()
+        units = [one & available for one in cores if not whole or not one & ~available]
+        if not whole:
+            units = [1 << cpu for one in units for cpu in CPUSet.from_mask(one)]
+        nodes = list(self.topology.nodes.values())
+        on = [[one for one in units if one & cpus] for cpus in nodes]
+        for inside in (*islice(permutations(on), MAX_OPTIONS), None):
+            listed = chain(*inside) if inside else filter(None, chain(*zip_longest(*on)))
+            yield _first(count, list(listed), order)
 
     def _is_as_good(self, choice: int, own: int, available: int, aims: Iterable[int] = ()) -> bool:
         """Whether `choice` could be own, and has as many of the CPUs in each of `aims`."""
@@ -280,21 +306,29 @@ class StaticCPUPolicy(Readmission):
             return False
         return all((choice & aim).bit_count() == (own & aim).bit_count() for aim in aims)
 
-    def _whole(self, cpus: int, available: int, count: int) -> int:
-        """Returns the chosen CPUs, or others if whole cores are required but were not chosen."""
-        if self.assignment.only_whole_cores and self.topology.complete_cores(cpus) != cpus:
-            return self._largest_cores(available, count)
-        return cpus
+    def _whole(self, cpus: int, count: int, pools: Sequence[int]) -> int:
+        """Returns the chosen CPUs, or others if whole cores are required but were not chosen.
 
-    def _largest_cores(self, available: int, count: int) -> int:
-        """Chooses `count` CPUs in whole cores, largest first, for cores that differ in size."""
-        chosen = 0
-        for core in sorted(self.topology.cores.values(), key=int.bit_count, reverse=True):
-            if not core & ~available and (chosen | core).bit_count() <= count:
-                chosen |= core
-        if chosen.bit_count() < count:
+        The others come from the first of `pools` that have any, but never split a core.
+        """
+        if not self.assignment.only_whole_cores or self.topology.complete_cores(cpus) == cpus:
+            return cpus
+        others = self._largest_cores(pools, count) or self._largest_cores(pools[-1:], count)
+        if not others:
             raise SMTAlignmentError(f"{count} CPUs cannot be whole cores")
-        return chosen
+        return others
+
+    def _largest_cores(self, pools: Iterable[int], count: int) -> int:
+        """Chooses `count` CPUs in whole cores, largest first, for cores that differ in size.
+
+        Returns no CPUs if that isn't possible.
+        """
+        chosen = 0
+        for pool in pools:
+            for core in sorted(self.topology.cores.values(), key=int.bit_count, reverse=True):
+                if not core & ~pool and (chosen | core).bit_count() <= count:
+                    chosen |= core
+        return chosen if chosen.bit_count() == count else 0
 
     def aligned_cpus(self, affinity: TopologyHint) -> int:
         """The CPUs that count as aligned with `affinity`.
@@ -423,3 +457,13 @@ def check_budget(pod: Pod) -> None:
 
 def _text(cpus: int) -> str:
     return str(CPUSet.from_mask(cpus))
+
+
+def _first(count: int, units: Iterable[int], order: Iterable[int]) -> int:
+    """The first units with `count` CPUs in all, from each set in `order` in turn."""
+    chosen = 0
+    for within in order:
+        for cpus in units:
+            if cpus & within and (chosen | cpus).bit_count() <= count:
+                chosen |= cpus
+    return chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from numaproof.reference.devices import policy
-from numaproof.reference.devices.policy import Near
+from numaproof.reference.devices.policy import Near, Preferences
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.manager import Manager, unexpected_admission_error
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numaproof.protocol.messages import DeviceResource
+    from numaproof.reference.choices import Decisions
     from numaproof.reference.devices.hints import DeviceHints
     from numaproof.reference.devices.policy import PreferredDevices
     from numaproof.reference.manager import StateFile
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 class DeviceManager(Manager[DeviceState]):
     """The Device Manager.
 
-    `first_choice` has, by container and resource, the devices to prefer among equally good ones.
+    `first_choice` has, by container and resource, the devices to prefer among equally good ones;
+    `decisions`, if any, choose instead.
     `running` has the names of the containers that ran when the kubelet restarted, by pod uid,
     until all pods are known.
     """
@@ -36,6 +38,7 @@ class DeviceManager(Manager[DeviceState]):
         self._hints = hints
         self.has_plugins = False
         self.first_choice: Mapping[str, PreferredDevices] = {}
+        self.decisions: Decisions | None = None
         self.running: Mapping[str, Collection[str]] = {}
         self._state_to_save = state
 
@@ -78,9 +81,8 @@ class DeviceManager(Manager[DeviceState]):
             if self.runs(pod, container):
                 self.state = policy.keep(self.state, pod, container)
             else:
-                self.state = policy.allocate(
-                    self.state, pod, container, self.near(affinity), first_choice
-                )
+                near, preferences = self.near(affinity), Preferences(first_choice, self.decisions)
+                self.state = policy.allocate(self.state, pod, container, near, preferences)
         except policy.DeviceError as error:
             self.state = error.state
             raise unexpected_admission_error(error) from None

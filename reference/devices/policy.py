@@ -8,6 +8,7 @@ choice if there is one, and otherwise the lowest id.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import chain, combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -18,6 +19,7 @@ from numaproof.reference.pods import quantity
 from numaproof.reference.topology.hints import ANYWHERE
 
 if TYPE_CHECKING:
+    from numaproof.reference.choices import Decisions
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
@@ -27,11 +29,21 @@ PreferredDevices: TypeAlias = Mapping[str, Collection[str]]
 _NOTHING: PreferredDevices = MappingProxyType({})
 
 
+class Preferences(NamedTuple):
+    """What comes before equally good devices: certain devices, or what `decisions` choose."""
+
+    devices: PreferredDevices = _NOTHING
+    decisions: Decisions | None = None
+
+
+_NO_PREFERENCES = Preferences()
+
+
 class DeviceRequest(NamedTuple):
     """A container's request for a number of devices of one resource.
 
-    Devices in `first_choice` come before equally good ones. `preferred` is the plugin's preferred
-    allocation, in order.
+    Devices in `first_choice` come before equally good ones; `decisions`, if any, choose instead.
+    `preferred` is the plugin's preferred allocation, in order.
     """
 
     uid: str
@@ -39,6 +51,7 @@ class DeviceRequest(NamedTuple):
     resource: str
     amount: int
     first_choice: frozenset[str] = NONE
+    decisions: Decisions | None = None
     preferred: tuple[str, ...] = ()
 
     def preference(self, device: str) -> int:
@@ -87,13 +100,13 @@ def allocate(
     pod: Pod,
     container: PodContainer,
     near: Near,
-    first_choice: PreferredDevices = _NOTHING,
+    preferences: Preferences = _NO_PREFERENCES,
 ) -> DeviceState:
     """Allocates the container's devices.
 
-    Devices on the nodes in `near` come first. Among equally good devices, those in `first_choice`
-    (ids by resource) come first. Stale allocations must be removed from the state first, and the
-    pod must be on the node. Resources without a device plugin are skipped.
+    Devices on the nodes in `near` come first, and those in `preferences` before equally good ones.
+    Stale allocations must be removed from the state first, and the pod must be on the node.
+    Resources without a device plugin are skipped.
 
     Raises:
         DeviceError: a resource cannot be allocated.
@@ -103,8 +116,9 @@ def allocate(
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
     state = state.with_reuse(ReusableDevices(pod.uid, kept))
     for resource, count in requested_devices(state, container).items():
-        first = frozenset(first_choice.get(resource, ()))
-        request = DeviceRequest(pod.uid, container.name, resource, count, first)
+        first = frozenset(preferences.devices.get(resource, ()))
+        decisions = preferences.decisions
+        request = DeviceRequest(pod.uid, container.name, resource, count, first, decisions)
         state = allocate_resource(state, request, near)
     return update_reuse(state, pod, container)
 
@@ -150,7 +164,7 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     if held is not None or not count:
         return state
     reusable = state.reuse.of(uid, resource)
-    first = frozenset(by_affinity(state, request, reusable, near.reusable)[:count])
+    first = _choose(state, request, reusable, near.reusable, count)
     before, state = state, state.take(resource, first)
     needed = count - len(first)
     available = state.available(resource)
@@ -162,10 +176,34 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
         )
     # The plugin has no say in which devices are reused.
     request = request._replace(preferred=state.lists[resource].preferred)
-    chosen = first.union(by_affinity(state, request, available, near.free)[:needed])
+    chosen = first | _choose(state, request, available, near.free, needed)
     if state.lists[resource].fails:
         raise DeviceError(f"rpc error: code = Unknown desc = {PLUGIN_FAILURE}", before)
     return state.give(uid, name, resource, chosen)
+
+
+def _choose(
+    state: DeviceState,
+    request: DeviceRequest,
+    available: frozenset[str],
+    affinity: int,
+    count: int,
+) -> frozenset[str]:
+    """Chooses `count` devices, or all if there are fewer."""
+    own = frozenset(by_affinity(state, request, available, affinity)[:count])
+    if request.decisions is None or count >= len(available):
+        return own
+    nodes = state.lists[request.resource].nodes
+    alike: dict[int | None, list[str]] = {}
+    for device in sorted(available):
+        alike.setdefault(nodes[device], []).append(device)
+    # Devices on the same nodes are interchangeable.
+    firsts = chain(*(devices[:count] for devices in alike.values()))
+    others = (
+        by_affinity(state, request._replace(first_choice=frozenset(some)), available, affinity)
+        for some in combinations(firsts, count)
+    )
+    return request.decisions.pick(own, (frozenset(one[:count]) for one in others))
 
 
 def check_amount(state: DeviceState, request: DeviceRequest) -> None:

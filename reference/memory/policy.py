@@ -25,13 +25,14 @@ from numaproof.reference.memory.state import (
 )
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.readmission import Readmission
-from numaproof.reference.topology.hints import ANYWHERE
+from numaproof.reference.topology.hints import ANYWHERE, sets_of_size
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.choices import Decisions
     from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import Blocks, Nodes
     from numaproof.reference.pods.containers import PodContainer
@@ -47,11 +48,13 @@ class RestoreError(Exception):
 class StaticMemoryPolicy(Readmission):
     """The static policy on a machine; `empty` has the machine's nodes without allocations.
 
-    `first_choice` has, by container, the nodes that come before equally good ones.
+    `first_choice` has, by container, the nodes that come before equally good ones; `decisions`, if
+    any, choose instead.
     """
 
     empty: Mapping[int, NodeMemory]
     first_choice: Mapping[str, int] = field(default_factory=dict, compare=False)
+    decisions: Decisions | None = field(default=None, compare=False)
 
     @classmethod
     def table(cls, total: int, system: int, pages: int) -> MemoryTable:
@@ -71,8 +74,8 @@ class StaticMemoryPolicy(Readmission):
     def with_reservation_of(self, other: StaticMemoryPolicy) -> Self:
         return replace(self, empty=other.empty)
 
-    def preferring(self, first_choice: Mapping[str, int]) -> Self:
-        return replace(self, first_choice=first_choice)
+    def preferring(self, first_choice: Mapping[str, int], decisions: Decisions | None) -> Self:
+        return replace(self, first_choice=first_choice, decisions=decisions)
 
     @property
     def allocatable(self) -> Blocks:
@@ -193,7 +196,7 @@ class StaticMemoryPolicy(Readmission):
     ) -> int:
         chosen = affinity
         if affinity.nodes == ANYWHERE:
-            default = self.best(state.demand(pod.uid, amounts), 0, choice) if amounts else None
+            default = self._best(state.demand(pod.uid, amounts), 0, choice) if amounts else None
             if default is None:
                 raise AllocationError(
                     "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
@@ -203,7 +206,7 @@ class StaticMemoryPolicy(Readmission):
                 raise AllocationError("[memorymanager] failed to find the default preferred hint")
             chosen = default
         if not satisfies(state, chosen.nodes, amounts):
-            extended = self.best(state.demand(pod.uid, amounts), chosen.nodes, choice)
+            extended = self._best(state.demand(pod.uid, amounts), chosen.nodes, choice)
             if extended is None:
                 raise AllocationError(
                     "[memorymanager] failed to find NUMA nodes to extend the current topology hint"
@@ -214,6 +217,14 @@ class StaticMemoryPolicy(Readmission):
         if self.breaks_group(state, chosen.nodes):
             raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
         return chosen.nodes
+
+    def _best(self, demand: Demand, containing: int, first_choice: int) -> TopologyHint | None:
+        best = self.best(demand, containing, first_choice)
+        if self.decisions is None or best is None:
+            return best
+        every = NUMASet(demand.nodes).mask
+        others = (self.best(demand, containing, nodes) for nodes in sets_of_size(every, best.nodes))
+        return self.decisions.pick(best, filter(None, others))
 
     def best(self, demand: Demand, containing: int, first_choice: int) -> TopologyHint | None:
         """The best hint that includes `containing`, or None if there is none.

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.choices import MAX_OPTIONS
 
 ANYWHERE = -1
 """The nodes of a hint without nodes. All bits are set, so it does not restrict other hints."""
@@ -152,6 +153,17 @@ def sets_of(nodes: tuple[int, ...]) -> Iterator[int]:
     for size in range(len(nodes)):
         for members in combinations(nodes, size + 1):
             yield sum(1 << node for node in members)
+
+
+def sets_of_size(nodes: int, model: int) -> Iterator[int]:
+    """Yields subsets of `nodes` with as many members as `model`, up to `MAX_OPTIONS`.
+
+    Yields nothing if `model` is ANYWHERE.
+    """
+    if model != ANYWHERE:
+        sets = combinations(NUMASet.from_mask(nodes), model.bit_count())
+        for members in islice(sets, MAX_OPTIONS):
+            yield NUMASet(members).mask
 
 
 def fewest_nodes(demand: Demand) -> int:

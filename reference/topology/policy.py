@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Self
 
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.distances import Distances
-from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint, sets_of_size
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.choices import Decisions
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.options import TopologyOptions
 
@@ -36,16 +37,18 @@ class TopologyPolicy:
     """A policy: its name and its merging rules.
 
     `negative` is set if the machine has nodes with negative ids, which hints cannot name.
-    `first_choice` has, by container, the nodes that come before equally good ones.
+    `first_choice` has, by container, the nodes that come before equally good ones; `decisions`, if
+    any, choose instead.
     """
 
     name: str
     rules: Rules
     negative: bool
     first_choice: Mapping[str, int] = field(default_factory=dict, compare=False)
+    decisions: Decisions | None = field(default=None, compare=False)
 
-    def preferring(self, first_choice: Mapping[str, int]) -> Self:
-        return replace(self, first_choice=first_choice)
+    def preferring(self, first_choice: Mapping[str, int], decisions: Decisions | None) -> Self:
+        return replace(self, first_choice=first_choice, decisions=decisions)
 
     def merge(
         self, providers: Sequence[Resources | None], container: str | None = None
@@ -63,10 +66,22 @@ class TopologyPolicy:
             choice = self.first_choice.get(container, 0) if container else first
             rules = replace(rules, first_choice=choice)
         best = evaluation.merge(rules, providers)
+        if self.decisions is not None:
+            best = self.decisions.pick(best, _equally_good(rules, providers, best))
         if self.name == SINGLE_NUMA_NODE and best.nodes == self.rules.nodes:
             # All nodes count as no affinity here, even on a machine with one node.
             best = TopologyHint(ANYWHERE, best.preferred)
         return best, self.name == BEST_EFFORT or best.preferred
+
+
+def _equally_good(
+    rules: Rules, providers: Sequence[Resources | None], best: TopologyHint
+) -> Iterator[TopologyHint]:
+    """Yields the results that are as good as the best one."""
+    for nodes in sets_of_size(rules.nodes, best.nodes):
+        result = evaluation.merge(replace(rules, first_choice=nodes), providers)
+        if result == TopologyHint(nodes, best.preferred):
+            yield result
 
 
 def on_machine(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,12 +16,15 @@ from builders.machines import regular
 from builders.targets import case_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
+from numaproof.conformance.cases.manifests import without_cpus
+from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import codec, messages
+from numaproof.protocol.sets import CPUSet
 from quality.mirror_runs import blamed, target
-from quality.mirrors import MIRRORS
+from quality.mirrors import MIRRORS, Mirror
 from quality.suite import Suite
 
 if TYPE_CHECKING:
@@ -107,6 +112,78 @@ def test_a_choice_that_leads_to_a_refusal_is_found(tmp_path: Path) -> None:
     assert run.play().outcome == "pass"
     refused = [one for one in run.player.session.calls if one.operation == "admit"]
     assert isinstance(refused[0].answer, messages.AdmissionRefused)
+
+
+MANY_WAYS = """
+config: {topologyManagerPolicy: restricted, cpuManagerPolicy: static, kubeReserved: {cpu: 1}}
+steps:
+- admit:
+    pod: a
+    containers:
+      one: {limits: {cpu: 2, memory: 64Mi}}
+      two: {limits: {cpu: 2, memory: 64Mi}}
+      three: {limits: {cpu: 2, memory: 64Mi}}
+      four: {limits: {cpu: 2, memory: 64Mi}}
+      five: {limits: {cpu: 2, memory: 64Mi}}
+      six: {limits: {cpu: 2, memory: 64Mi}}
+      seven: {limits: {cpu: 2, memory: 64Mi}}
+  expect: anything
+- admit: {pod: b, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}
+  expect: anything
+"""
+
+
+@pytest.mark.parametrize(
+    ("refused", "outcome"), [("uid-a", "pass"), ("uid-b", "fail")], ids=["many", "one"]
+)
+def test_a_refusal_is_blamed_only_if_no_choices_lead_to_it(
+    refused: str, outcome: str, tmp_path: Path
+) -> None:
+    """A pod with seven containers has more choices than can be tried; the next one is judged."""
+    case, mirror = case_of(MANY_WAYS), target("nodes", "admission")
+    run = Run(
+        replace(mirror, implementation=InProcess(partial(_Refusing, refused))),
+        case,
+        regular(nodes=4),
+        None,
+        tmp_path,
+    )
+    assert run.play().outcome == outcome
+
+
+class _Refusing(Mirror):
+    """A mirror that refuses a pod."""
+
+    def __init__(self, uid: str) -> None:
+        super().__init__("nodes")
+        self._uid = uid
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        answer = super().call(operation, args)
+        if isinstance(args, messages.AdmitArgs) and args.pod["metadata"]["uid"] == self._uid:
+            super().call("remove", messages.RemoveArgs(self._uid))
+            return messages.AdmissionRefused("TopologyAffinityError", "no")
+        return answer
+
+
+UNEVEN = """
+config:
+  topologyManagerPolicy: restricted
+  cpuManagerPolicy: static
+  cpuManagerPolicyOptions: {full-pcpus-only: "true"}
+  kubeReserved: {cpu: 2}
+steps:
+- admit: {pod: a, containers: {app: {limits: {cpu: 10, memory: 64Mi}}}}
+  expect: anything
+"""
+
+
+def test_whole_cores_of_an_affinity_come_first(tmp_path: Path) -> None:
+    """A core of node 1 has one thread, so that the CPUs taken first there aren't whole cores."""
+    machine = without_cpus(regular(nodes=3, cores=6), CPUSet.parse("8,13-17,31-35"))
+    run = Run(target("everything", "admission"), case_of(UNEVEN), machine, None, tmp_path)
+    result = run.play()
+    assert (result.outcome, result.message) == ("pass", "")
 
 
 def test_a_mirror_is_a_program_as_well() -> None:

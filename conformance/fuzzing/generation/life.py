@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import (
+    EndStep,
     HintsStep,
     MemoryChange,
     NoArguments,
@@ -30,6 +33,7 @@ from numaproof.conformance.fuzzing.generation.focus import focus as choose_focus
 from numaproof.conformance.fuzzing.generation.machines import page_kinds
 from numaproof.conformance.fuzzing.generation.pods import Room
 from numaproof.conformance.fuzzing.generation.pods import pod as make_pod
+from numaproof.conformance.judging.pods import amount
 from numaproof.protocol.messages import KubeletConfiguration, StartArgs
 from numaproof.protocol.sets import CPUSet
 
@@ -47,6 +51,7 @@ _OF_TWO_PARTS = ("old checksum", "old policy", "data", "data checksum", "no data
 _PAGE = 4096
 _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions", "featureGates")
 _RESTART = "feature restart"
+_RUNNING = "feature running-restart"
 _LATE = 4
 """Number of admitted pods after which the node may stay down."""
 
@@ -65,6 +70,7 @@ class NodeScenario:
         offered_pods: all pods by name, in the order of their first admission.
         alive: the pods that have not been removed, with their exclusive CPUs.
         devices: the devices that plugins report.
+        past_init: the pods with ended init containers.
         removals: the number of removed pods.
     """
 
@@ -76,6 +82,7 @@ class NodeScenario:
         self.offered_pods: dict[str, PodSpec] = {}
         self.alive: dict[str, int] = {}
         self.devices: pods.DeviceLists = {}
+        self.past_init: set[str] = set()
         self.removals = 0
 
     def begin(self, choices: Choices) -> tuple[Step, ...]:
@@ -124,9 +131,20 @@ class NodeScenario:
         """Returns the CPUs left if every living pod has all of its requested CPUs."""
         return max(0, len(self.facts.all) - sum(self.alive.values()))
 
+    def free_memory(self) -> int:
+        """Returns the MiB of memory left if every living pod has what it requested."""
+        kept = (entry.get("limits", {}) for entry in self.config.get("reservedMemory") or ())
+        total = pods.whole_memory(self.facts) - sum(amount(one.get("memory", 0)) for one in kept)
+        held = (
+            pods.memory_of(self.offered_pods[name], after_init=name in self.past_init)
+            for name in self.alive
+        )
+        return max(0, int(total) // pods.MIB - sum(held))
+
     def room(self) -> Room:
         """Returns the limits for the size of the next pod."""
-        return Room(self.facts, self.free_cpus(), pods.healthy_devices(self.devices))
+        devices = pods.healthy_devices(self.devices)
+        return Room(self.facts, self.free_cpus(), self.free_memory(), devices)
 
     def providers(self) -> int:
         """Returns the maximum number of resources whose hints are merged."""
@@ -166,6 +184,17 @@ class NodeScenario:
         self.removals += 1
         return (open_step(remove=RemoveStep(name)),)
 
+    def replace(self, choices: Choices) -> tuple[Step, ...]:
+        """Removes the latest or another pod and admits an equal one, which must fit as well."""
+        names = tuple(self.alive)
+        name = names[-1] if choices.chance(2) else choices.pick(names)
+        equal = msgspec.structs.replace(self.offered_pods[name], pod=f"pod{len(self.offered_pods)}")
+        del self.alive[name]
+        self.removals += 1
+        self.offered_pods[equal.pod] = equal
+        self.alive[equal.pod] = _cpus(equal)
+        return (open_step(remove=RemoveStep(name)), open_step(admit=equal))
+
     def passing(self) -> list[tuple[str, str]]:
         """Returns the init containers of living pods, except sidecars, by pod and name."""
         return [
@@ -177,7 +206,26 @@ class NodeScenario:
 
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
         """Ends an init container; sidecars end only with their pod."""
-        return (open_step(remove=RemoveStep(*choices.pick(self.passing()))),)
+        name, container = choices.pick(self.passing())
+        self.past_init.add(name)
+        return (open_step(remove=RemoveStep(name, container)),)
+
+    def end(self, choices: Choices) -> tuple[Step, ...]:
+        """Lets an init container end by itself, or all app containers and with them the pod.
+
+        If only some app containers ended, it would be open whether they run after a restart.
+        """
+        passing = self.passing()
+        if passing and not choices.chance(3):
+            name, container = choices.pick(passing)
+            self.past_init.add(name)
+            return (open_step(end=EndStep(name, container)),)
+        name = choices.pick(tuple(self.alive))
+        del self.alive[name]
+        self.removals += 1
+        return tuple(
+            open_step(end=EndStep(name, one)) for one in self.offered_pods[name].containers
+        )
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
         """Asks for the hints for a new pod or, sometimes, for an earlier one."""
@@ -198,7 +246,8 @@ class NodeScenario:
         if self.alive and choices.chance(4):
             gone = (choices.pick(tuple(self.alive)),)
             del self.alive[gone[0]]
-        return (self._start(removed_pods=gone),)
+        running = choices.chance(4) and self.capabilities.makes(_RUNNING)
+        return (self._start(removed_pods=gone, running=running),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
         """Restarts with a different configuration, often after deleting the checkpoints.
@@ -301,14 +350,19 @@ ACTIONS: Mapping[str, Action] = {
     "admit": Action(_ADMIT, _always, NodeScenario.admit, 6),
     "admit_again": Action(_ADMIT, lambda life: bool(life.offered_pods), NodeScenario.admit_again),
     "remove": Action(("operation remove",), lambda life: bool(life.alive), NodeScenario.remove, 3),
+    "replace": Action(
+        (*_ADMIT, "operation remove"), lambda life: bool(life.alive), NodeScenario.replace, 2
+    ),
+    "end": Action(("operation end",), lambda life: bool(life.alive), NodeScenario.end, 2),
     "end_container": Action(
         ("operation remove", "feature container-removal"),
         lambda life: bool(life.passing()),
         NodeScenario.end_container,
+        2,
     ),
     "ask_hints": Action(("operation hints",), _always, NodeScenario.ask_hints),
     "reconcile": Action(("operation reconcile",), _always, NodeScenario.reconcile),
-    "restart": Action(_AGAIN, _always, NodeScenario.restart, 2),
+    "restart": Action(_AGAIN, _always, NodeScenario.restart, 3),
     "reconfigure": Action(_CHANGED, _always, NodeScenario.reconfigure),
     "damage": Action((*_AGAIN, needs.CHECKPOINT_FILES), _always, NodeScenario.damage),
     "lose_cpu": Action(

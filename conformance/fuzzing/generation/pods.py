@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.fuzzing.generation.focus import Focus
 
 
-_MIB = 1 << 20
+MIB = 1 << 20
 _PAGES_MIB = {"hugepages-2Mi": 2, "hugepages-1Gi": 1024}
 
 Kind = Literal["guaranteed", "both", "requests", "best effort"]
@@ -26,13 +26,14 @@ _ANY: tuple[Kind, ...] = ("guaranteed", "both", "requests", "best effort")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Limits for the size of pods: the machine, the estimated free CPUs, and the devices.
+    """Limits for the size of pods: the machine, estimates of what is free, and the devices.
 
-    `devices` is the number of devices by resource.
+    `free_memory` is in MiB; `devices` is the number of devices by resource.
     """
 
     facts: Facts
     free_cpus: int
+    free_memory: int
     devices: Mapping[str, int]
 
 
@@ -52,7 +53,7 @@ def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
     }
     init = {
         f"init{number}": _container(
-            choices, room, focus, kinds[apps + number], sidecar=_sidecar(choices, focus)
+            choices, room, focus, kinds[apps + number], restart=_restart(choices, focus)
         )
         for number in range(inits)
     }
@@ -61,34 +62,39 @@ def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
     return PodSpec(pod=name, containers=containers, init=init, resources=resources)
 
 
-def _sidecar(choices: Choices, focus: Focus) -> bool:
-    """Whether an init container is restartable: one in three is, if the run has both kinds."""
-    return focus.inits[-1] == "sidecar" if choices.chance(3) else focus.inits[0] == "sidecar"
+_Restart = Literal["", "Always", "app"]
+"""The restart policy of an init container, or that it is an app container."""
+
+
+def _restart(choices: Choices, focus: Focus) -> _Restart:
+    """Chooses sidecars for one in three init containers, if the run has both kinds."""
+    kind = focus.inits[-1] if choices.chance(3) else focus.inits[0]
+    return "Always" if kind == "sidecar" else ""
 
 
 def _container(
-    choices: Choices, room: Room, focus: Focus, kind: Kind, *, sidecar: bool = False
+    choices: Choices, room: Room, focus: Focus, kind: Kind, *, restart: _Restart = "app"
 ) -> ContainerSpec:
-    restart: Literal["Always"] | None = "Always" if sidecar else None
+    policy: Literal["Always"] | None = "Always" if restart == "Always" else None
     others = _others(choices, room, focus)
     if kind == "best effort":
-        return ContainerSpec(limits=others, restartPolicy=restart)
+        return ContainerSpec(limits=others, restartPolicy=policy)
     base: Quantities = {
         "cpu": _cpus(choices, room),
-        "memory": _memory(choices, room, focus),
+        "memory": _memory(choices, room, focus, passes=not restart),
     }
     limits = {**base, **others}
     match kind:
         case "guaranteed":
             # Requests default to the limits.
             requests = dict(limits) if choices.chance(8) else {}
-            return ContainerSpec(requests=requests, limits=limits, restartPolicy=restart)
+            return ContainerSpec(requests=requests, limits=limits, restartPolicy=policy)
         case "both":
             less: Quantities = {"cpu": "100m", "memory": "32Mi"}
             part = choices.pick(("cpu", "memory"))
             requests = {**limits, part: less[part]}
-            return ContainerSpec(requests=requests, limits=limits, restartPolicy=restart)
-    return ContainerSpec(requests={**base, **others}, limits=others, restartPolicy=restart)
+            return ContainerSpec(requests=requests, limits=limits, restartPolicy=policy)
+    return ContainerSpec(requests={**base, **others}, limits=others, restartPolicy=policy)
 
 
 def _others(choices: Choices, room: Room, focus: Focus) -> Quantities:
@@ -96,11 +102,22 @@ def _others(choices: Choices, room: Room, focus: Focus) -> Quantities:
     for resource in focus.hugepages:
         if choices.chance(2):
             size = _PAGES_MIB[resource]
-            found[resource] = f"{size * choices.pick((1, 16, 64, 100))}Mi"
+            every = _pages(room.facts, size)
+            found[resource] = f"{size * choices.pick((1, 16, 64, 100, max(1, every), every + 1))}Mi"
     for resource, count in room.devices.items():
         if not choices.chance(3):
             found[resource] = str(choices.pick((1, 1, 1, 2, max(1, count), count + 1)))
     return found
+
+
+def _pages(facts: Facts, size: int) -> int:
+    """Returns the number of the machine's huge pages of `size` MiB."""
+    return sum(
+        pool.num_pages
+        for node in facts.machine.topology or ()
+        for pool in node.hugepages or ()
+        if pool.page_size == size * 1024
+    )
 
 
 def _cpus(choices: Choices, room: Room) -> str:
@@ -126,12 +143,16 @@ def _cpus(choices: Choices, room: Room) -> str:
     return f"{whole}000m" if choices.chance(8) else str(whole)
 
 
-def _memory(choices: Choices, room: Room, focus: Focus) -> str:
-    """Generates a memory size; under the Static policy, sometimes in proportion to a node's."""
+def _memory(choices: Choices, room: Room, focus: Focus, *, passes: bool) -> str:
+    """Generates a memory size; under the Static policy, sometimes in proportion to a node's.
+
+    Init containers that pass need more, because what they have alone becomes free afterwards.
+    """
     if not focus.static_memory:
         return "64Mi"
-    nodes = [node.memory // _MIB for node in room.facts.machine.topology or () if node.memory]
-    kind = choices.pick(("little", "little", "part", "node", "more", "all"))
+    nodes = [node.memory // MIB for node in room.facts.machine.topology or () if node.memory]
+    kinds = ("little", "little", "part", "node", "more", "all", "free", "free")
+    kind = choices.pick(("part", "part", "node", "free") if passes else kinds)
     match kind:
         case "little":
             return choices.pick(("64Mi", "64Mi", "100M", "1048577"))
@@ -141,9 +162,31 @@ def _memory(choices: Choices, room: Room, focus: Focus) -> str:
             size = choices.pick(nodes) - choices.pick((128, 256, 384, 0))
         case "more":
             size = choices.pick(nodes) * choices.integer(9, 20) // 8
+        case "free":
+            # If anything that should be free is not, such a pod is refused.
+            size = room.free_memory - choices.pick((0, 0, 1, 64))
         case _:
             size = sum(nodes) - choices.pick((128, 256, 512, 0))
     return f"{max(1, size)}Mi"
+
+
+def whole_memory(facts: Facts) -> int:
+    """Returns the bytes of memory on all nodes, without huge pages."""
+    return sum(
+        node.memory - sum(one.page_size * 1024 * one.num_pages for one in node.hugepages or ())
+        for node in facts.machine.topology or ()
+    )
+
+
+def memory_of(pod: PodSpec, *, after_init: bool = False) -> int:
+    """Estimates the MiB of memory that a pod holds, in total or once its init containers ended."""
+    sizes = {
+        name: int(amount(spec.limits.get("memory", 0)) // MIB)
+        for name, spec in (*pod.init.items(), *pod.containers.items())
+    }
+    apps = sum(sizes[name] for name in pod.containers)
+    inits = [sizes[name] for name in pod.init]
+    return apps if after_init else max(apps, *inits, 0)
 
 
 def _of_pod(

@@ -19,6 +19,7 @@ from numaproof.conformance.judging.invariants import (
     memory,
     metrics,
     node,
+    relations,
     stateless,
 )
 from numaproof.protocol import messages
@@ -123,6 +124,7 @@ class InvariantChecker:
     def __init__(self, level: messages.Level) -> None:
         self._level = level
         self._continuous = True
+        self._outcomes = relations.Outcomes()
         self.before: View | None = None
         self.now: View | None = None
 
@@ -149,6 +151,10 @@ class InvariantChecker:
         found += [*self._of_answer(args, answer, view), *on_state(view)]
         if previous and self._continuous:
             found += on_change(previous, view)
+            if isinstance(answer, messages.Started):
+                found += relations.on_start(previous, view)
+        if previous and isinstance(args, messages.AdmitArgs):
+            found += self._outcomes.on_admission(previous, args.pod, answer)
         self._continuous = True
         return found
 
@@ -170,6 +176,18 @@ class InvariantChecker:
             *cpus.on_change(self.now, restored),
             *node.memory_on_change(self.now, restored),
         ]
+
+    def after_readmission(self, refused_uid: str, now: View) -> list[Violation]:
+        """Returns the invariants broken by refusing a pod that was on the node before a restart.
+
+        Args:
+            refused_uid: the uid of the pod.
+            now: the node after the start; its state is not used.
+        """
+        before = self.now
+        if before is None or not self._continuous or refused_uid not in before.pods:
+            return []
+        return list(relations.on_readmission(before, now, refused_uid))
 
     def _of_answer(
         self, args: messages.Args, answer: messages.Answer, view: View

@@ -14,7 +14,7 @@ import yaml
 
 from builders.machines import discover_profile, regular
 from builders.tables import Table
-from builders.targets import case_of, target_of
+from builders.targets import case_of, changed_reference, target_of
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
@@ -70,6 +70,39 @@ def test_a_defects_case_fails_as_expected_in_its_releases(
     named = msgspec.structs.replace(CASE, defect=AVERAGE)
     defects = frozenset({AVERAGE} if has_defect else ())
     assert known_defects.judge(outcome, named, (), defects) == verdict
+
+
+SHOWN = """
+steps:
+- admit: {pod: a, containers: {app: {limits: {cpu: 1, memory: 64Mi}}}}
+  expect: {refused: SMTAlignmentError}
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [(None, "expected failure"), ("1-3", "fail")],
+    ids=["the kubelet's answer", "another wrong answer"],
+)
+def test_only_the_defects_own_answer_is_an_expected_failure(
+    state: str | None, outcome: str, tmp_path: Path
+) -> None:
+    """Any other wrong answer differs from the reference, which has the same defect."""
+    case = msgspec.structs.replace(case_of(SHOWN), defect="reservation-by-best-fit")
+    changed = changed_reference(
+        state=lambda answer: msgspec.structs.replace(
+            answer, shared=CPUSet.parse(state) if state else answer.shared
+        )
+    )
+    target = target_of(changed, oracle=True, baseline="kubelet")
+    assert Run(target, case, regular(nodes=2), None, tmp_path).play().outcome == outcome
+
+
+def test_a_defect_explains_only_its_own_invariants() -> None:
+    named = msgspec.structs.replace(CASE, defect=AVERAGE)
+    broken = Violation("devices-stay", "NODE-RESTART-001", "it is so"), Facts(regular(nodes=2))
+    verdict = known_defects.judge("fail", named, [broken], frozenset({AVERAGE}))
+    assert verdict == ("fail", None)
 
 
 def machines() -> dict[str, MachineInfo]:
