@@ -201,7 +201,7 @@ def one_size_of_huge_pages_is_pinned(rule: Any) -> Any:
     return {kind: size for kind, size in amounts.items() if kind not in pages[1:]}
 
 
-@seeds("MEM-HUGE-004", level="admission")
+@seeds("MEM-HUGE-004", level="invariants")
 def the_second_size_of_huge_pages_is_not_looked_for(changes: Changes) -> None:
     """Ignores all but the first huge page size when it looks for nodes."""
 
