@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import NUMASet
 from numaproof.reference import startup
 from numaproof.reference.capacity import allocatable
 from numaproof.reference.config import eviction, reservation
@@ -141,40 +140,30 @@ def cpus_are_added_up_in_hundredths(rule: Any, resource: str, amount: Fraction) 
 # Ties
 
 
-def _cpuless(machine: MachineInfo) -> int:
-    return NUMASet(one.node_id for one in machine.topology or () if not one.cores).mask
+def _tying(changes: Changes, *, with_cpus: bool) -> None:
+    """Takes memory from nodes with CPUs, or without, before equally good others."""
+    machines: list[MachineInfo] = changes.record_argument(
+        startup, "make_memory_policy", "machine"
+    )
 
-
-@shape(startup, "make_memory_policy", Changes.after)
-def _tying(avoid_cpuless: Any, policy: Any, machine: MachineInfo) -> Any:
-    """Prefers nodes with CPUs, or without, among equally good nodes for memory."""
-    if policy is None:
-        return None
-    without = _cpuless(machine)
-    every = NUMASet(one.node_id for one in machine.topology or ()).mask
-    favoured = every & ~without if avoid_cpuless else without
-
-    class Tied(type(policy)):  # type: ignore[misc]
-        __slots__ = ()
-
-        def best(self, demand: Demand, containing: int, first_choice: int) -> Any:
-            found = super().best(demand, containing, first_choice)
-            if found is None or first_choice or found.nodes.bit_count() != 1:
-                return found
-            for node in NUMASet.from_mask(favoured):
-                other = super().best(demand, containing, 1 << node)
-                if other is not None and other.nodes == 1 << node:
-                    return other
+    def best(rule: Any, first_choice: int) -> Any:
+        found = rule()
+        if found is None or first_choice or found.nodes.bit_count() != 1:
             return found
+        for node in machines[-1].topology or ():
+            choice = 1 << node.node_id
+            if bool(node.cores) is with_cpus and rule(first_choice=choice).nodes == choice:
+                return rule(first_choice=choice)
+        return found
 
-    return Tied(policy.empty, policy.first_choice)
+    changes.around(memory_policies.StaticMemoryPolicy, "best", best)
 
 
-@seeds("MEM-STATIC-008").of(_tying, avoid_cpuless=True)
+@seeds("MEM-STATIC-008").of(_tying, with_cpus=True)
 def nodes_with_cpus_come_first_for_memory() -> None:
     """Takes memory from nodes with CPUs before nodes without."""
 
 
-@seeds("MEM-STATIC-008").of(_tying, avoid_cpuless=False)
+@seeds("MEM-STATIC-008").of(_tying, with_cpus=False)
 def nodes_without_cpus_come_first_for_memory() -> None:
     """Takes memory from nodes without CPUs before nodes with CPUs."""
