@@ -24,7 +24,6 @@ def _keep(manager: type, when: Callable[[node.StartedNode, str], bool], changes:
     `when` gets the node and the pod's uid.
     """
 
-
     def refused(own: Any) -> dict[str, Any]:
         """The pods that a manager keeps, which a new start forgets."""
         kept: dict[str, Any] = vars(own).setdefault("refused", {})

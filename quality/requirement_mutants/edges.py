@@ -141,9 +141,7 @@ def the_last_node_provides_no_memory(demand: Demand) -> Demand:
 
 
 @shape(device_policy, "allocate_resource")
-def _device_edge(
-    change: Change, rule: Any, state: DeviceState, request: DeviceRequest
-) -> Any:
+def _device_edge(change: Change, rule: Any, state: DeviceState, request: DeviceRequest) -> Any:
     """Lets `change` replace the request, given how many devices too many it is for."""
     held = state.of(request.uid, request.container).get(request.resource)
     usable = state.available(request.resource) | state.reuse.of(request.uid, request.resource)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.codec import decode_any
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.checkpoints import files, formats
 from numaproof.reference.checkpoints import memory as memory_checkpoint
@@ -51,12 +51,12 @@ def _unknown(value: Any, depth: int = 0, free: int = 0) -> Iterator[tuple[str, i
 
 def _unknown_in(content: bytes) -> list[tuple[str, int]]:
     try:
-        whole = decode_any(content)
+        whole = json.loads(content)
     except ValueError:
         return []
     data = whole.get("data") if isinstance(whole, dict) else None
     try:
-        inside = decode_any(data) if isinstance(data, str) and data else {}
+        inside = json.loads(data) if isinstance(data, str) and data else {}
     except ValueError:
         inside = {}
     return [*_unknown(whole), *((name, depth + 1) for name, depth in _unknown(inside))]
@@ -104,7 +104,7 @@ def _skip(when: Callable[[Any], bool], changes: Changes) -> None:
 
     def takes_data(rule: Any, content: Any) -> Any:
         try:
-            inside = decode_any(content["data"])
+            inside = json.loads(content["data"])
         except ValueError:
             return rule()
         return when(inside) or rule()

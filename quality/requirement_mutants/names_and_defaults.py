@@ -25,16 +25,20 @@ def one_gate_turns_the_others_off(rule: Any, decoded_config: Any, known_gates: A
     wanted = decoded_config.get("featureGates")
     if not wanted:
         return found
-    return {name: on and (name in wanted or known_gates[name].is_locked) for name, on in found.items()}
+    return {
+        name: on and (name in wanted or known_gates[name].is_locked) for name, on in found.items()
+    }
 
 
 @shape(gates, "enabled_gates")
 def _setting(change: Change, rule: Any, decoded_config: Any) -> Any:
     """Lets `change` replace the gates that a configuration sets."""
     wanted = decoded_config.get("featureGates")
-    return rule(
-        decoded_config={**decoded_config, "featureGates": change(wanted)}
-    ) if wanted else rule()
+    return (
+        rule(decoded_config={**decoded_config, "featureGates": change(wanted)})
+        if wanted
+        else rule()
+    )
 
 
 def _without(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -254,4 +258,3 @@ def one_threshold_keeps_the_default_of_memory(rule: Any, kubelet_config: Any) ->
     return rule(
         kubelet_config={**kubelet_config, "evictionHard": {"memory.available": "100Mi", **given}}
     )
-

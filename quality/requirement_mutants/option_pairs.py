@@ -28,7 +28,7 @@ from numaproof.reference.topology.policy import BEST_EFFORT, NONE, RESTRICTED, S
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numaproof.protocol.messages import Level
     from numaproof.reference.config.configuration import Config
@@ -233,7 +233,9 @@ def _replace(
 
 def _add_lost_settings() -> None:
     for option, (setting, (fields, others, level)) in product(OPTIONS, INSTEAD.items()):
-        if (option.name, f"policy {setting}") not in NO_EFFECT - {(ACROSS_NUMA, "policy single-numa-node")}:
+        if (option.name, f"policy {setting}") not in NO_EFFECT - {
+            (ACROSS_NUMA, "policy single-numa-node")
+        }:
             seeds.add(
                 _id(f"{setting} is lost by {option.name}"),
                 "CPU-OPT-PAIR-006",
@@ -249,9 +251,7 @@ _add_lost_settings()
 # Topology Manager options
 
 
-def _lose_topology_option(
-    option: str, when: Callable[[Config], bool], changes: Changes
-) -> None:
+def _lose_topology_option(option: str, when: Callable[[Config], bool], changes: Changes) -> None:
     def load(config: Config) -> Config:
         given = config.topology_options
         if not given or option not in given or not when(config):
@@ -271,7 +271,8 @@ def _add_topology_options() -> None:
         conditions = {f"lost by {other}": partial(_has_topology_option, other)} | {
             f"lost under {setting}": holds
             for setting, holds in SETTINGS.items()
-            if setting != "policy none" and (option, setting) != (CLOSEST, "policy single-numa-node")
+            if setting != "policy none"
+            and (option, setting) != (CLOSEST, "policy single-numa-node")
         }
         for how, when in conditions.items():
             seeds.add(

@@ -104,7 +104,9 @@ def sums_have_decimal_suffixes() -> None:
 def _share(change: Change, rule: Any, thresholds: Any) -> Any:
     """Lets `change` replace a percentage of memory."""
     text = thresholds.get("memory.available", "")
-    return rule(thresholds={**thresholds, "memory.available": change(text)} if "%" in text else thresholds)
+    return rule(
+        thresholds={**thresholds, "memory.available": change(text)} if "%" in text else thresholds
+    )
 
 
 @seeds("MEM-RESERVE-007").of(_share, lambda text: f"{int(float(text.rstrip('%')))}%")
@@ -142,9 +144,7 @@ def cpus_are_added_up_in_hundredths(rule: Any, resource: str, amount: Fraction) 
 
 def _tying(changes: Changes, *, with_cpus: bool) -> None:
     """Takes memory from nodes with CPUs, or without, before equally good others."""
-    machines: list[MachineInfo] = changes.record_argument(
-        startup, "make_memory_policy", "machine"
-    )
+    machines: list[MachineInfo] = changes.record_argument(startup, "make_memory_policy", "machine")
 
     def best(rule: Any, first_choice: int) -> Any:
         found = rule()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.codec import decode_any
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -162,7 +162,7 @@ def one_container_of_each_pod_is_migrated(rule: Any, content: bytes) -> CPUState
     """Adopts only one container of each pod from a checkpoint in the first format."""
     state: CPUState = rule()
     try:
-        entries = decode_any(content).get("entries") or {}
+        entries = json.loads(content).get("entries") or {}
     except ValueError:
         return state
     if not any(isinstance(cpus, str) for cpus in entries.values()):
@@ -248,4 +248,3 @@ def only_the_first_node_of_a_group_is_dissolved(rule: Any, nodes: Any, node: int
 def one_resource_of_devices_is_served(found: Any) -> Any:
     """Allocates devices of only the first resource."""
     return dict([*found.items()][:1])
-

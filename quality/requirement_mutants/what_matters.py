@@ -166,9 +166,7 @@ _add_present_options()
 
 
 @seeds("TOPO-OPT-002").after(topology_options, "parse")
-def closest_nodes_are_preferred_if_the_option_is_present(
-    found: Any, policy_options: Any
-) -> Any:
+def closest_nodes_are_preferred_if_the_option_is_present(found: Any, policy_options: Any) -> Any:
     """Turns prefer-closest-numa-nodes on even if its value is false."""
     return replace(found, closest=topology_options.CLOSEST in policy_options)
 
