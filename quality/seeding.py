@@ -155,7 +155,7 @@ class Fault(Protocol):
         id: its name.
         models: the public issues that it is modelled on, and the requirements that it breaks.
         kubernetes: the release in which to search for it; None for the newest.
-        level: the level at which to search for it; None for the highest that its requirements justify.
+        level: the level at which to search for it; None for that of its requirement.
         breaks_down: whether it can make a rule raise or loop forever, which counts as caught.
     """
 
@@ -247,9 +247,13 @@ class SubjectBugs:
         return Seeds(add)
 
     def add(
-        self, name: str, model: str, level: Level, seed: Callable[[Changes], None], what: str
+        self, name: str, what: str, model: str, level: Level, shape: Callable[..., None], *args: Any
     ) -> None:
-        """Adds one of many bugs that are generated: its id, and a sentence on `what` it does."""
+        """Adds a generated bug: its id, a sentence on `what` it does, a shape and arguments."""
+
+        def seed(changes: Changes) -> None:
+            shape(changes, *args)
+
         seed.__doc__ = what
         self._bugs.append(Bug(name, self._subject, (model,), seed, level=level))
 

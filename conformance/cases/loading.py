@@ -16,7 +16,7 @@ import msgspec
 from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.schema import Case, Machines, Written
 from numaproof.inputs import documents, typed
-from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.machine import MachineInfo  # noqa: TC001 - msgspec reads annotations
 from numaproof.protocol.messages import LEVELS, Level, Told
 from numaproof.workdir import cache
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import node
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("topology")
 
 
-def _keep(manager: type, when: Callable[[node.StartedNode, str], bool], changes: Changes) -> None:
+def _keep(changes: Changes, manager: type, when: Callable[[node.StartedNode, str], bool]) -> None:
     """Lets a manager keep the resources of pods whose readmission is refused.
 
     `when` gets the node and the pod's uid.
@@ -56,23 +55,21 @@ def _while_running(self: node.StartedNode, uid: str) -> bool:
     return uid not in self.awaited_pods
 
 
-def _add() -> None:
-    for what, manager, requirement in (
-        ("cpus", CPUManager, "CPU-REMOVE-004"),
-        ("memory", MemoryManager, "NODE-REFUSED-001"),
-        ("devices", DeviceManager, "DEV-REMOVE-003"),
+for _what, _manager, _requirement in (
+    ("cpus", CPUManager, "CPU-REMOVE-004"),
+    ("memory", MemoryManager, "NODE-REFUSED-001"),
+    ("devices", DeviceManager, "DEV-REMOVE-003"),
+):
+    for _when, _condition in (
+        ("after a restart", _after_a_restart),
+        ("while running", _while_running),
     ):
-        for when, condition in (
-            ("after a restart", _after_a_restart),
-            ("while running", _while_running),
-        ):
-            seeds.add(
-                f"{what}-of-a-pod-refused-again-{when.replace(' ', '-')}-are-kept",
-                requirement,
-                "admission",
-                partial(_keep, manager, condition),
-                f"Keeps the {what} of a pod whose readmission {when} is refused.",
-            )
-
-
-_add()
+        seeds.add(
+            f"{_what}-of-a-pod-refused-again-{_when.replace(' ', '-')}-are-kept",
+            f"Keeps the {_what} of a pod whose readmission {_when} is refused.",
+            _requirement,
+            "admission",
+            _keep,
+            _manager,
+            _condition,
+        )

@@ -1,9 +1,8 @@
-"""Mutants that read checkpoint files too strictly or too loosely inside, or where nothing is kept."""
+"""Mutants that read checkpoint files too strictly inside, or too loosely where nothing is kept."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.checkpoints import cpu as cpu_checkpoint
@@ -62,40 +61,40 @@ def _unknown_in(content: bytes) -> list[tuple[str, int]]:
     return [*_unknown(whole), *((name, depth + 1) for name, depth in _unknown(inside))]
 
 
-def _refuse(owner: Any, where: Callable[[int], bool], changes: Changes) -> None:
-    """Refuses unknown fields at some depths."""
+def _refuse(changes: Changes, owner: Any) -> None:
+    """Refuses unknown fields that are not next to ``policyName``."""
 
     def restore(rule: Any, content: bytes) -> Any:
         for name, depth in _unknown_in(content):
-            if where(depth):
+            if depth:
                 raise files.CheckpointError(f"unknown field {name}")
         return rule()
 
     changes.around(owner, "restore", restore)
 
 
-def _add_unknown_fields() -> None:
-    for name, owner, requirement in (
-        ("cpu", cpu_checkpoint, "CPU-CHECKPOINT-010"),
-        ("memory", memory_checkpoint, "MEM-CHECKPOINT-004"),
-    ):
-        seeds.add(
-            f"unknown-fields-inside-the-{name}-file-are-refused",
-            requirement,
-            "kubelet",
-            partial(_refuse, owner, bool),
-            "Refuses unknown fields, unless they are next to policyName.",
-        )
-
-
-_add_unknown_fields()
+for _name, _owner, _requirement in (
+    ("cpu", cpu_checkpoint, "CPU-CHECKPOINT-010"),
+    ("memory", memory_checkpoint, "MEM-CHECKPOINT-004"),
+):
+    seeds.add(
+        f"unknown-fields-inside-the-{_name}-file-are-refused",
+        "Refuses unknown fields, unless they are next to policyName.",
+        _requirement,
+        "kubelet",
+        _refuse,
+        _owner,
+    )
 
 
 # Checksums of files without anything to keep
 
 
-def _skip(when: Callable[[Any], bool], changes: Changes) -> None:
+def _skip(changes: Changes, is_needless: Callable[[Any], bool], has_nodes: bool) -> None:  # noqa: FBT001
     """Doesn't verify checksums when a file's content needs none."""
+
+    def when(content: Any) -> bool:
+        return is_needless(content) and ("machineState" in content) is has_nodes
 
     def takes(rule: Any, content: Any) -> Any:
         return when(content) or rule()
@@ -120,31 +119,17 @@ def _is_empty(content: Any) -> bool:
     return not content.get("entries") and not content.get("podEntries")
 
 
-def _is_of_cpus(content: Any) -> bool:
-    return "machineState" not in content
-
-
-def _add_unverified() -> None:
-    for what, when in (("under-none", _keeps_nothing), ("without-entries", _is_empty)):
-        for name, requirement, cpus in (
-            ("cpu", "CPU-CHECKPOINT-005", True),
-            ("memory", "MEM-CHECKPOINT-001", False),
-        ):
-
-            def both(
-                content: Any,
-                when: Callable[[Any], bool] = when,
-                cpus: bool = cpus,  # noqa: FBT001
-            ) -> bool:
-                return when(content) and _is_of_cpus(content) is cpus
-
-            seeds.add(
-                f"the-{name}-file-is-not-verified-{what}",
-                requirement,
-                "kubelet",
-                partial(_skip, both),
-                "Accepts any checksum in a file that keeps nothing.",
-            )
-
-
-_add_unverified()
+for _what, _when in (("under-none", _keeps_nothing), ("without-entries", _is_empty)):
+    for _name, _requirement in (
+        ("cpu", "CPU-CHECKPOINT-005"),
+        ("memory", "MEM-CHECKPOINT-001"),
+    ):
+        seeds.add(
+            f"the-{_name}-file-is-not-verified-{_what}",
+            "Accepts any checksum in a file that keeps nothing.",
+            _requirement,
+            "kubelet",
+            _skip,
+            _when,
+            _name == "memory",
+        )

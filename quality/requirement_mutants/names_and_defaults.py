@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.config import configuration, flags, gates
+from numaproof.reference.config import configuration, flags, gates, validation
 from numaproof.reference.errors import StartError
 from quality.seeding import Change, SubjectBugs, shape
 
@@ -25,9 +25,8 @@ def one_gate_turns_the_others_off(rule: Any, decoded_config: Any, known_gates: A
     wanted = decoded_config.get("featureGates")
     if not wanted:
         return found
-    return {
-        name: on and (name in wanted or known_gates[name].is_locked) for name, on in found.items()
-    }
+    kept = {name for name, gate in known_gates.items() if name in wanted or gate.is_locked}
+    return {name: on and name in kept for name, on in found.items()}
 
 
 @shape(gates, "enabled_gates")
@@ -126,28 +125,22 @@ _MAPS = (
 )
 
 
-def _added(field: str, rule: Any, kubelet_config: Any, flags: Any) -> Any:
+@shape(configuration, "load")
+def _add(field: str, rule: Any, kubelet_config: Any, flags: Any) -> Any:
     """Adds a flag's pairs to the configuration's instead of replacing them."""
     both = {**(kubelet_config.get(field) or {}), **(flags.get(field) or {})}
     return rule(flags={**flags, field: both} if field in flags else flags)
 
 
-def _add_added_maps() -> None:
-    for field in _MAPS:
-        seeds.add(
-            f"{field.lower()}-flags-are-added",
-            "CPU-CONFIG-020",
-            "admission",
-            lambda changes, field=field: changes.around(
-                configuration,
-                "load",
-                lambda rule, kubelet_config, flags: _added(field, rule, kubelet_config, flags),
-            ),
-            f"Adds the pairs of the flag for {field} to those of the configuration.",
-        )
-
-
-_add_added_maps()
+for _field in _MAPS:
+    seeds.add(
+        f"{_field.lower()}-flags-are-added",
+        f"Adds the pairs of the flag for {_field} to those of the configuration.",
+        "CPU-CONFIG-020",
+        "admission",
+        _add,
+        _field,
+    )
 
 
 @seeds("CPU-CONFIG-020").around(configuration, "load")
@@ -181,49 +174,58 @@ def gates_of_the_command_line_replace_all(rule: Any, kubelet_config: Any, flags:
 # Names of policies
 
 
-def _reading(field: str, change: Callable[[str], str]) -> Callable[[Any], Any]:
-    def load(rule: Any, kubelet_config: Any) -> Any:
-        text = kubelet_config.get(field)
-        if isinstance(text, str):
-            kubelet_config = {**kubelet_config, field: change(text)}
-        return rule(kubelet_config=kubelet_config)
-
-    return load
+@shape(configuration, "load")
+def _read_name(field: str, change: Callable[[str], str], rule: Any, kubelet_config: Any) -> Any:
+    """Lets `change` replace the name of a policy or scope."""
+    text = kubelet_config.get(field)
+    name = change(text) if isinstance(text, str) else text
+    return rule(kubelet_config={**kubelet_config, field: name})
 
 
-_NAMES = {
-    "cpuManagerPolicy": ("CPU-CONFIG-002", ("none", "static")),
-    "memoryManagerPolicy": ("MEM-CONFIG-001", ("None", "Static")),
-    "topologyManagerPolicy": (
-        "TOPO-ERROR-002",
-        ("none", "best-effort", "restricted", "single-numa-node"),
-    ),
-    "topologyManagerScope": ("TOPO-ERROR-003", ("container", "pod")),
+_REQUIREMENTS = {
+    "cpuManagerPolicy": "CPU-CONFIG-002",
+    "memoryManagerPolicy": "MEM-CONFIG-001",
+    "topologyManagerPolicy": "TOPO-ERROR-002",
+    "topologyManagerScope": "TOPO-ERROR-003",
 }
 
 
-def _add_loose_names() -> None:
-    for field, (requirement, names) in _NAMES.items():
-        by_lower = {name.lower(): name for name in names}
-        changes_by_name: dict[str, tuple[Callable[[str], str], str]] = {
-            "is-trimmed": (str.strip, "Ignores white space around"),
-            "has-any-case": (
-                lambda text, known=by_lower: known.get(text.lower(), text),
-                "Ignores the case of",
-            ),
-        }
-        for how, (change, what) in changes_by_name.items():
-            load = _reading(field, change)
-            seeds.add(
-                f"{field.lower()}-{how}",
-                requirement,
-                "admission",
-                lambda changes, load=load: changes.around(configuration, "load", load),
-                f"{what} {field}.",
-            )
+def _in_known_case(text: str) -> str:
+    names = {name.lower(): name for name in (*validation.TOPOLOGY_POLICIES, "container", "pod")}
+    return names.get(text.lower(), text)
 
 
-_add_loose_names()
+def _as_policy(name: str) -> Callable[[str], str]:
+    return lambda text: name if text.lower() == name.lower() else text
+
+
+_IN_ANY_CASE: Mapping[str, Callable[[str], str]] = {
+    "cpuManagerPolicy": _as_policy("static"),
+    "memoryManagerPolicy": _as_policy("Static"),
+    "topologyManagerPolicy": _in_known_case,
+    "topologyManagerScope": _in_known_case,
+}
+
+for _field, _requirement in _REQUIREMENTS.items():
+    _name = _field.lower()
+    seeds.add(
+        f"{_name}-is-trimmed",
+        f"Ignores white space around {_field}.",
+        _requirement,
+        "admission",
+        _read_name,
+        _field,
+        str.strip,
+    )
+    seeds.add(
+        f"{_name}-has-any-case",
+        f"Ignores the case of {_field}.",
+        _requirement,
+        "admission",
+        _read_name,
+        _field,
+        _IN_ANY_CASE[_field],
+    )
 
 
 def _nameless(rule: Any, config: Any) -> Any:

@@ -68,7 +68,7 @@ def _go_together(*names: str) -> bool:
     return not any({*pair} <= {*names} for pair in INCOMPATIBLE)
 
 
-def _lose(option: Option, when: Condition, changes: Changes) -> None:
+def _lose(changes: Changes, option: Option, when: Condition) -> None:
     """Ignores an option when a condition is met."""
     configs = changes.record_argument(startup, "make_cpu_policy", "config", inside=True)
 
@@ -112,10 +112,12 @@ def _add_pairs() -> None:
             continue
         seeds.add(
             _id(f"{option.name} is lost by {other.name} {machines}"),
+            f"Ignores {option.name} next to {other.name} on machines {machines}.",
             "CPU-OPT-PAIR-005",
             option.level,
-            partial(_lose, option, _both(other, MACHINES[machines])),
-            f"Ignores {option.name} next to {other.name} on machines {machines}.",
+            _lose,
+            option,
+            _both(other, MACHINES[machines]),
         )
 
 
@@ -133,7 +135,7 @@ _add_pairs()
 # Incompatible pairs with a third option
 
 
-def _forgive(pair: tuple[str, str], dropped: str, third: str, changes: Changes) -> None:
+def _forgive(changes: Changes, pair: tuple[str, str], dropped: str, third: str) -> None:
     """Drops an option of an incompatible pair if a third option is on."""
 
     def parse(rule: Any, policy_options: Mapping[str, str]) -> Any:
@@ -151,10 +153,13 @@ def _add_triples() -> None:
             if third.name not in pair and _go_together(kept, third.name):
                 seeds.add(
                     _id(f"{dropped} yields to {kept} next to {third.name}"),
+                    f"Drops {dropped} instead of refusing {kept} if {third.name} is on.",
                     f"CPU-OPT-PAIR-00{number}",
                     "admission",
-                    partial(_forgive, pair, dropped, third.name),
-                    f"Drops {dropped} instead of refusing {kept} if {third.name} is on.",
+                    _forgive,
+                    pair,
+                    dropped,
+                    third.name,
                 )
 
 
@@ -188,10 +193,12 @@ def _add_settings() -> None:
         admits_all = (option.name, setting) == (BY_SOCKET, "policy best-effort")
         seeds.add(
             _id(f"{option.name} is lost under {setting}"),
+            f"Ignores {option.name} under {setting}.",
             "CPU-OPT-PAIR-006",
             "placement" if admits_all else option.level,
-            partial(_lose, option, _under(holds)),
-            f"Ignores {option.name} under {setting}.",
+            _lose,
+            option,
+            _under(holds),
         )
 
 
@@ -201,48 +208,41 @@ def _under(holds: Callable[[Config], bool]) -> Condition:
 
 _add_settings()
 
-INSTEAD: Mapping[str, tuple[dict[str, str], dict[str, str], Level]] = {
-    "restricted": (
-        {"topology_policy": RESTRICTED},
-        {"topology_policy": BEST_EFFORT},
-        "invariants",
-    ),
-    "single-numa-node": (
-        {"topology_policy": SINGLE_NUMA_NODE},
-        {"topology_policy": BEST_EFFORT},
-        "invariants",
-    ),
-    "best-effort": ({"topology_policy": BEST_EFFORT}, {"topology_policy": NONE}, "placement"),
-    "scope pod": ({"topology_scope": "pod"}, {"topology_scope": "container"}, "invariants"),
-}
-"""Settings: the fields of `Config`, what they are lost to, and the level at which this is seen."""
+INSTEAD: tuple[tuple[str, str, str, Level], ...] = (
+    ("topology_policy", RESTRICTED, BEST_EFFORT, "invariants"),
+    ("topology_policy", SINGLE_NUMA_NODE, BEST_EFFORT, "invariants"),
+    ("topology_policy", BEST_EFFORT, NONE, "placement"),
+    ("topology_scope", "pod", "container", "invariants"),
+)
+"""Fields of `Config`, values, what these are lost to, and the level at which this is seen."""
 
 
-def _replace(
-    fields: Mapping[str, str], others: Mapping[str, str], option: str, changes: Changes
-) -> None:
-    """Replaces settings next to an option."""
+def _replace(changes: Changes, option: str, field: str, lost: str, instead: str) -> None:
+    """Replaces a setting next to an option."""
 
     def load(config: Config) -> Config:
-        on = option in (config.cpu_options or {})
-        found = all(getattr(config, name) == value for name, value in fields.items())
-        return replace(config, **others) if on and found else config
+        on = option in (config.cpu_options or {}) and getattr(config, field) == lost
+        changed: Any = {field: instead} if on else {}
+        return replace(config, **changed)
 
     changes.after(configuration, "load", load)
 
 
 def _add_lost_settings() -> None:
-    for option, (setting, (fields, others, level)) in product(OPTIONS, INSTEAD.items()):
-        if (option.name, f"policy {setting}") not in NO_EFFECT - {
-            (ACROSS_NUMA, "policy single-numa-node")
-        }:
-            seeds.add(
-                _id(f"{setting} is lost by {option.name}"),
-                "CPU-OPT-PAIR-006",
-                level,
-                partial(_replace, fields, others, option.name),
-                f"Ignores {setting} next to {option.name}.",
-            )
+    for option, (field, lost, instead, level) in product(OPTIONS, INSTEAD):
+        if (option.name, lost) == (BY_SOCKET, SINGLE_NUMA_NODE):
+            continue  # refused together
+        seeds.add(
+            _id(f"{lost} is lost by {option.name}"),
+            f"Ignores {lost} next to {option.name}.",
+            "CPU-OPT-PAIR-006",
+            level,
+            _replace,
+            option.name,
+            field,
+            lost,
+            instead,
+        )
 
 
 _add_lost_settings()
@@ -251,7 +251,7 @@ _add_lost_settings()
 # Topology Manager options
 
 
-def _lose_topology_option(option: str, when: Callable[[Config], bool], changes: Changes) -> None:
+def _lose_topology_option(changes: Changes, option: str, when: Callable[[Config], bool]) -> None:
     def load(config: Config) -> Config:
         given = config.topology_options
         if not given or option not in given or not when(config):
@@ -267,20 +267,22 @@ def _add_topology_options() -> None:
         (CLOSEST, MAX_ALLOWABLE_NUMA_NODES, "TOPO-OPT-001", "placement"),
         (MAX_ALLOWABLE_NUMA_NODES, CLOSEST, "TOPO-OPT-004", "admission"),
     )
+    without_effect = {(CLOSEST, "policy single-numa-node")}
     for option, other, requirement, level in rows:
         conditions = {f"lost by {other}": partial(_has_topology_option, other)} | {
             f"lost under {setting}": holds
             for setting, holds in SETTINGS.items()
-            if setting != "policy none"
-            and (option, setting) != (CLOSEST, "policy single-numa-node")
+            if setting != "policy none" and (option, setting) not in without_effect
         }
         for how, when in conditions.items():
             seeds.add(
                 _id(f"{option} is {how}"),
+                f"Ignores {option}: it is {how}.",
                 requirement,
                 level,
-                partial(_lose_topology_option, option, when),
-                f"Ignores {option}: it is {how}.",
+                _lose_topology_option,
+                option,
+                when,
             )
 
 

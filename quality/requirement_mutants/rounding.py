@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("memory")
 
 _MIB = 1 << 20
+_HUNDREDTH = 10
 
 
 # Memory in other units
@@ -104,9 +105,8 @@ def sums_have_decimal_suffixes() -> None:
 def _share(change: Change, rule: Any, thresholds: Any) -> Any:
     """Lets `change` replace a percentage of memory."""
     text = thresholds.get("memory.available", "")
-    return rule(
-        thresholds={**thresholds, "memory.available": change(text)} if "%" in text else thresholds
-    )
+    changed = {"memory.available": change(text)} if "%" in text else {}
+    return rule(thresholds={**thresholds, **changed})
 
 
 @seeds("MEM-RESERVE-007").of(_share, lambda text: f"{int(float(text.rstrip('%')))}%")
@@ -130,7 +130,7 @@ def every_quantity_of_cpus_is_rounded_up(rule: Any, config: Any) -> Fraction:
 def whole_cpus_may_be_a_hundredth_more(rule: Any, text: Any) -> Any:
     """Takes up to ten thousandths beyond a whole number for rounding errors."""
     cpus, rest = divmod(quantity.milli_value(text), 1000)
-    return cpus if cpus and rest <= 10 else rule()
+    return cpus if cpus and rest <= _HUNDREDTH else rule()
 
 
 @seeds("NODE-ALLOC-001").around(allocatable, "in_units")

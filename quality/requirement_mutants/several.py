@@ -183,7 +183,7 @@ def the_second_size_of_huge_pages_counts_as_memory(
     made = rule()
     nodes = dict(made.empty)
     for node in machine.topology or ():
-        pools = node.hugepages or ()
+        pools = [*(node.hugepages or ())]
         if len(pools) > 1:
             pages = pools[0].num_pages * pools[0].page_size * 1024
             reserved = system.get(node.node_id, {}).get("memory", 0)

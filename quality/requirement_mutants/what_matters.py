@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import node, startup
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.options import (
     ACROSS_CORES,
@@ -151,18 +152,15 @@ def _present(option: str, rule: Any, name: str) -> Any:
     return (rule() is not None) if name == option else rule()
 
 
-def _add_present_options() -> None:
-    for option, level in _OFF.items():
-        seeds.add(
-            f"{option}-is-on-if-present",
-            "CPU-CONFIG-007",
-            level,
-            lambda changes, option=option: _present(changes, option),
-            f"Turns {option} on even if its value is false.",
-        )
-
-
-_add_present_options()
+for _option, _level in _OFF.items():
+    seeds.add(
+        f"{_option}-is-on-if-present",
+        f"Turns {_option} on even if its value is false.",
+        "CPU-CONFIG-007",
+        _level,
+        _present,
+        _option,
+    )
 
 
 @seeds("TOPO-OPT-002").after(topology_options, "parse")
@@ -176,7 +174,7 @@ def options_that_are_off_conflict(found: Any, policy_options: Any) -> Any:
     """Refuses mutually exclusive options even if one of them is off."""
     for pair in cpu_options.INCOMPATIBLE:
         if {*pair} <= policy_options.keys():
-            raise cpu_options.OptionError("static policy options can not be used together")
+            raise OptionError("static policy options can not be used together")
     return found
 
 
