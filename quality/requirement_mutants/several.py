@@ -59,15 +59,6 @@ def only_the_last_init_container_leaves_cpus(before: int, own: int, pod: Any, on
     return own
 
 
-@seeds("CPU-INIT-004", level="invariants").around(StaticCPUPolicy, "allocate")
-def only_the_first_sidecar_keeps_its_cpus(rule: Any, pod: Any, container: Any) -> Any:
-    """Lets containers reuse the CPUs of all sidecars but the first."""
-    sidecars = [one.name for one in pod.containers if one.sidecar]
-    if container.sidecar and container.name != sidecars[0]:
-        container = replace(container, sidecar=False)
-    return rule(container=container)
-
-
 @seeds("MEM-INIT-001").around(memory_policies, "update_reuse")
 def only_the_first_init_container_leaves_memory(
     rule: Any, reuse: Any, pod: Any, container: Any
