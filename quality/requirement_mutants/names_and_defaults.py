@@ -155,7 +155,7 @@ def reserved_memory_flags_are_added(rule: Any, kubelet_config: Any, flags: Any) 
     return rule(flags={**flags, "reservedMemory": (*own, *flags["reservedMemory"])})
 
 
-@seeds("CPU-CONFIG-020", level="invariants").around(configuration, "load")
+@seeds("CPU-CONFIG-020").around(configuration, "load")
 def reserved_cpus_of_the_flag_are_added(rule: Any, kubelet_config: Any, flags: Any) -> Any:
     """Reserves the CPUs of --reserved-cpus in addition to reservedSystemCPUs."""
     name = "reservedSystemCPUs"
@@ -190,20 +190,16 @@ _REQUIREMENTS = {
 }
 
 
-def _in_known_case(text: str) -> str:
-    names = {name.lower(): name for name in (*validation.TOPOLOGY_POLICIES, "container", "pod")}
-    return names.get(text.lower(), text)
-
-
-def _as_policy(name: str) -> Callable[[str], str]:
-    return lambda text: name if text.lower() == name.lower() else text
+def _known(*names: str) -> Callable[[str], str]:
+    by_lower = {name.lower(): name for name in names}
+    return lambda text: by_lower.get(text.lower(), text)
 
 
 _IN_ANY_CASE: Mapping[str, Callable[[str], str]] = {
-    "cpuManagerPolicy": _as_policy("static"),
-    "memoryManagerPolicy": _as_policy("Static"),
-    "topologyManagerPolicy": _in_known_case,
-    "topologyManagerScope": _in_known_case,
+    "cpuManagerPolicy": _known("none", "static"),
+    "memoryManagerPolicy": _known("None", "Static"),
+    "topologyManagerPolicy": _known(*validation.TOPOLOGY_POLICIES),
+    "topologyManagerScope": _known("container", "pod"),
 }
 
 for _field, _requirement in _REQUIREMENTS.items():

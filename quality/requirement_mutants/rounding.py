@@ -55,13 +55,13 @@ def memory_is_compared_in_whole_mebibytes(changes: Changes) -> None:
     )
 
 
-@seeds("MEM-STATIC-009").around(memory_policies.StaticMemoryPolicy, "table")
+@seeds("MEM-RESERVE-004").around(memory_policies.StaticMemoryPolicy, "table")
 def allocatable_memory_is_whole_mebibytes(rule: Any, total: int) -> Any:
     """Rounds every node's memory down to mebibytes."""
     return rule(total=total // _MIB * _MIB)
 
 
-@seeds("MEM-STATIC-001").around(requests, "container_amounts")
+@seeds("MEM-STATIC-006").around(requests, "container_amounts")
 def requested_memory_is_rounded_up_to_mebibytes(rule: Any) -> Any:
     """Pins whole mebibytes."""
     return {kind: -(-size // _MIB) * _MIB for kind, size in rule().items()}

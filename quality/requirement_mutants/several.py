@@ -47,7 +47,7 @@ def _leaving(
     return replace(after, reuse=ReusableCPUs(pod.uid, left))
 
 
-@seeds("CPU-INIT-001").by(_leaving)
+@seeds("CPU-INIT-003").by(_leaving)
 def only_the_first_init_container_leaves_cpus(before: int, own: int, pod: Any, one: Any) -> int:
     """Lets containers reuse only the CPUs of the first init container."""
     return own if one.name == _inits(pod)[0] else before

@@ -36,7 +36,7 @@ seeds = SubjectBugs("readings")
 # Whose memory is pinned
 
 
-@seeds("MEM-STATIC-005", level="invariants").replace(memory_policies, "is_served")
+@seeds("MEM-STATIC-002").replace(memory_policies, "is_served")
 def memory_alone_makes_memory_pinned(pod: Any) -> bool:
     """Pins memory if memory requests equal limits, even if CPU requests don't."""
     return not pod.shared_pool and all(
@@ -221,15 +221,3 @@ def a_refused_pod_makes_everything_be_sent(changes: Changes) -> None:
             raise
 
     changes.around(node.StartedNode, "admit", forget)
-
-
-# Order and names
-
-
-@seeds("CPU-STATIC-007", level="placement").after(node, "read_pod")
-def containers_are_served_by_name(pod: Any) -> Any:
-    """Serves app containers in the order of their names."""
-    inits = [one for one in pod.containers if one.init]
-    apps = [one for one in pod.containers if not one.init]
-    apps.sort(key=lambda one: one.name)
-    return replace(pod, containers=(*inits, *apps))
