@@ -114,10 +114,10 @@ def _cpu_file(view: View) -> Iterator[Violation]:
         return
     held = {"/".join(place): str(cpus) for place, cpus in view.exclusive().items()}
     said: dict[str, str] = {}
-    for uid, containers in content.entries.items():
-        if isinstance(containers, str):
+    for uid, entry in content.entries.items():
+        if isinstance(entry, str):
             return  # In the first format, which is kept until something changes, this is an id.
-        said |= {f"{uid}/{name}": cpus for name, cpus in containers.items()}
+        said |= {f"{uid}/{name}": cpus for name, cpus in entry.items()}
     if (said, content.default_cpu_set) != (held, str(view.state.shared)):
         pool, shared = content.default_cpu_set or "empty", str(view.state.shared) or "empty"
         message = (
