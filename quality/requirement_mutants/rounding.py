@@ -55,7 +55,7 @@ def memory_is_compared_in_whole_mebibytes(changes: Changes) -> None:
     )
 
 
-@seeds("MEM-RESERVE-004").around(memory_policies.StaticMemoryPolicy, "table")
+@seeds("MEM-RESERVE-001").around(memory_policies.StaticMemoryPolicy, "table")
 def allocatable_memory_is_whole_mebibytes(rule: Any, total: int) -> Any:
     """Rounds every node's memory down to mebibytes."""
     return rule(total=total // _MIB * _MIB)
