@@ -51,6 +51,7 @@ class Mutant:
     models: tuple[str, ...]
     code: CodeType
     kubernetes = None
+    level = None
     breaks_down = True
 
     @property

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from numaproof.protocol import messages
+    from numaproof.protocol.messages import Level
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
@@ -154,6 +155,7 @@ class Fault(Protocol):
         id: its name.
         models: the public issues that it is modelled on, and the requirements that it breaks.
         kubernetes: the release in which to search for it; None for the newest.
+        level: the level at which to search for it; None for that of its requirement.
         breaks_down: whether it can make a rule raise or loop forever, which counts as caught.
     """
 
@@ -163,6 +165,8 @@ class Fault(Protocol):
     def models(self) -> tuple[str, ...]: ...
     @property
     def kubernetes(self) -> str | None: ...
+    @property
+    def level(self) -> Level | None: ...
     @property
     def breaks_down(self) -> bool: ...
     def inject(self) -> AbstractContextManager[None]: ...
@@ -179,6 +183,7 @@ class Bug:
             modelled on, and the requirements that it breaks.
         seed: puts the bug into the reference.
         kubernetes: the release in which to search for it; None for the newest.
+        level: the level at which cases must catch it; None for that of the requirement.
     """
 
     id: str
@@ -186,6 +191,7 @@ class Bug:
     models: tuple[str, ...]
     seed: Callable[[Changes], None]
     kubernetes: str | None = None
+    level: Level | None = None
     breaks_down = False
 
     @contextmanager
@@ -228,15 +234,28 @@ class SubjectBugs:
         """Sets the subject of the bugs that follow."""
         self._subject = subject
 
-    def __call__(self, *models: str, kubernetes: str | None = None) -> Seeds:
-        """Returns decorators for a bug with these `models` and this release (see `Bug`)."""
+    def __call__(
+        self, *models: str, kubernetes: str | None = None, level: Level | None = None
+    ) -> Seeds:
+        """Returns decorators for a bug with these `models`, release and level (see `Bug`)."""
 
         def add(function: Callable[..., Any], seed: Callable[[Changes], None]) -> None:
             name = function.__name__.replace("_", "-")
             seed.__doc__ = function.__doc__
-            self._bugs.append(Bug(name, self._subject, models, seed, kubernetes))
+            self._bugs.append(Bug(name, self._subject, models, seed, kubernetes, level))
 
         return Seeds(add)
+
+    def add(
+        self, name: str, what: str, model: str, level: Level, shape: Callable[..., None], *args: Any
+    ) -> None:
+        """Adds a generated bug: its id, a sentence on `what` it does, a shape and arguments."""
+
+        def seed(changes: Changes) -> None:
+            shape(changes, *args)
+
+        seed.__doc__ = what
+        self._bugs.append(Bug(name, self._subject, (model,), seed, level=level))
 
     @property
     def bugs(self) -> tuple[Bug, ...]:

@@ -301,19 +301,17 @@ class CitingTrials(_Trials):
         the broken rule or build on it, and finally on kubelets of all other releases.
         """
         broken = {*fault.models} if requirement is None else {requirement}
-        level = self.suite.registry.by_id()[requirement].level if requirement else LEVELS[-1]
-        cases = [
-            case
-            for case in self.suite.cases
-            if applies(case.level, level) and not broken.isdisjoint(case.requirements)
-        ]
+        of_requirement = self.suite.registry.by_id()[requirement].level if requirement else None
+        level = fault.level or of_requirement or LEVELS[-1]
+        cases = [case for case in self.suite.cases if not broken.isdisjoint(case.requirements)]
         own = fault.kubernetes or RELEASES[-1]
         catalogue = self.suite.catalogue
+        first, catalogue = _at(own, level), self.suite.catalogue
         turns = [
-            (own, (KUBELET, DOCUMENTED), islice(in_turn(cases, catalogue, _at(own)), MAX_CITING)),
-            (own, (DOCUMENTED, KUBELET), firsts(cases, catalogue, _at(own))),
+            (own, (KUBELET, DOCUMENTED), islice(in_turn(cases, catalogue, first), MAX_CITING)),
+            (own, (DOCUMENTED, KUBELET), firsts(cases, catalogue, first)),
             *(
-                (release, (KUBELET, KUBELET), firsts(cases, catalogue, _at(release)))
+                (release, (KUBELET, KUBELET), firsts(cases, catalogue, _at(release, level)))
                 for release in reversed(RELEASES)
                 if release != own
             ),
@@ -321,8 +319,7 @@ class CitingTrials(_Trials):
         for release, baselines, runs in turns:
             for selected in runs:
                 judged = baselines[selected.case.defect is not None]
-                one = replace(_at(release, judged), level=level)
-                yield partial(self._catch, fault, one, selected)
+                yield partial(self._catch, fault, _at(release, level, judged), selected)
 
     def _catch(self, fault: Fault, run_target: Target, selected_case: SelectedCase) -> Catch | None:
         """Returns how the fault changes the outcome of a run."""
@@ -372,8 +369,8 @@ class CitingTrials(_Trials):
             return run.play().outcome
 
 
-def _at(release: str, baseline: Baseline = KUBELET) -> Target:
-    return replace(reference_target(release, baseline), oracle=None)
+def _at(release: str, level: Level, baseline: Baseline = KUBELET) -> Target:
+    return replace(reference_target(release, baseline), oracle=None, level=level)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import msgspec
 from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.schema import Case, Machines, Written
 from numaproof.inputs import documents, names, typed
+from numaproof.protocol.machine import MachineInfo  # noqa: TC001 - msgspec reads annotations
 from numaproof.protocol.messages import LEVELS, Level, Told
 from numaproof.workdir import cache
 
@@ -83,6 +84,7 @@ class Defaults(Written, frozen=True):
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     machines: Machines = Machines()
+    machine: MachineInfo | None = None
     level: Level = "admission"
     kubernetes: str = ""
     tell: tuple[Told, ...] = ()
@@ -207,6 +209,7 @@ def _with_defaults(case: Case, defaults: Defaults, fields: dict[str, Any]) -> Ca
         case,
         config=merge_configs(defaults.config, case.config),
         machines=case.machines if "machines" in fields else defaults.machines,
+        machine=case.machine if {"machine", "machines"} & fields.keys() else defaults.machine,
         level=case.level if "level" in fields else defaults.level,
         kubernetes=case.kubernetes or defaults.kubernetes,
         tell=case.tell if "tell" in fields else defaults.tell,

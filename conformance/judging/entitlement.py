@@ -74,8 +74,12 @@ def reserved_amount(config: messages.KubeletConfiguration, kubernetes: str) -> F
 
 
 def memory_quantities(config: messages.KubeletConfiguration) -> Fraction:
-    """The bytes in `kubeReserved` and `systemReserved`."""
-    return sum((amount(each.get("memory", 0)) for each in _reservations(config)), Fraction())
+    """The bytes in `kubeReserved`, `systemReserved` and the hard threshold, unless it's a share."""
+    threshold = _entries(config.get("evictionHard")).get("memory.available", 0)
+    amounts = [each.get("memory", 0) for each in _reservations(config)]
+    if not str(threshold).endswith("%"):
+        amounts.append(threshold)
+    return sum(map(amount, amounts), Fraction())
 
 
 def _reservations(config: messages.KubeletConfiguration) -> tuple[dict[str, Any], ...]:

@@ -431,24 +431,6 @@ def uncore_caches_exclude_a_strict_reservation() -> None:
     """Refuses prefer-align-cpus-by-uncorecache with strict-cpu-reservation."""
 
 
-@seeds("CPU-OPT-PAIR-005").by(allocating)
-def full_cores_yield_to_distributing(policy: Any, pod: Any, container: Any) -> Any:
-    """Ignores full-pcpus-only if distribute-cpus-across-numa is on."""
-    return with_options(policy, full_cores=False) if policy.options.across_numa else policy
-
-
-@seeds("CPU-OPT-PAIR-005").by(allocating)
-def full_cores_yield_to_uncore_caches(policy: Any, pod: Any, container: Any) -> Any:
-    """Ignores full-pcpus-only if prefer-align-cpus-by-uncorecache is on."""
-    return with_options(policy, full_cores=False) if policy.options.by_uncore else policy
-
-
-@seeds("CPU-OPT-PAIR-005").after(startup, "make_static")
-def strict_reservation_yields_to_full_cores(policy: StaticCPUPolicy) -> StaticCPUPolicy:
-    """Ignores strict-cpu-reservation if full-pcpus-only is on."""
-    return with_options(policy, strict=policy.options.strict and not policy.options.full_cores)
-
-
 # Rejected pods
 
 

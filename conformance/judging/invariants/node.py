@@ -39,7 +39,7 @@ CPU_FILE = "cpu_manager_state"
 
 class CPUFile(File, frozen=True, rename="camel"):
     default_cpu_set: str = ""
-    entries: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    entries: dict[str, dict[str, str] | str] = msgspec.field(default_factory=dict)
 
 
 def check_pod_list(view: View) -> Iterator[Violation]:
@@ -113,11 +113,11 @@ def _cpu_file(view: View) -> Iterator[Violation]:
         yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{CPU_FILE}: {error}")
         return
     held = {"/".join(place): str(cpus) for place, cpus in view.exclusive().items()}
-    said = {
-        f"{uid}/{name}": cpus
-        for uid, containers in content.entries.items()
-        for name, cpus in containers.items()
-    }
+    said: dict[str, str] = {}
+    for uid, entry in content.entries.items():
+        if isinstance(entry, str):
+            return  # In the first format, which is kept until something changes, this is an id.
+        said |= {f"{uid}/{name}": cpus for name, cpus in entry.items()}
     if (said, content.default_cpu_set) != (held, str(view.state.shared)):
         pool, shared = content.default_cpu_set or "empty", str(view.state.shared) or "empty"
         message = (
