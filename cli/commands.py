@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "doctor": "Check that a program speaks the protocol, and show how to fix problems.",
         "check": "Run every case on every machine it applies to.",
         "fuzz": "Generate machines, configurations and call sequences until something breaks.",
+        "exhaust": "Ask every question within a bound.",
         "diff": "Compare two implementations call by call.",
         "replay": "Replay cases and show every call with its answer.",
         "promote": "Turn a finding into a case of your own.",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numaproof.simulation.fleet import FleetSimulation
 
 _SINGLE = (
-    *("machine", "state", "on_node", "remove", "restart", "later", "compare", "explain", "out"),
+    *("machine", "state", "on_node", "remove", "restart", "later", "compare", "explain", "outs"),
     *("nrt", "strict"),
 )
 """The parameters that are about a single node."""

@@ -30,7 +30,7 @@ _READER_GONE = 128 + signal.SIGPIPE
 
 
 _RUNS = frozenset(
-    {"board", "campaign", "check", "diff", "fuzz", "init", "promote", "record"}
+    {"board", "campaign", "check", "diff", "exhaust", "fuzz", "init", "promote", "record"}
     | {"reference", "replay"}
 )
 """Commands with effects other than output; all others are pointless without a reader."""

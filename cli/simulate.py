@@ -106,9 +106,11 @@ SOME_REFUSED = 1
 )
 @click.option(
     "--out",
+    "outs",
     type=OUTPUT_FILE,
+    multiple=True,
     metavar="FILE.html|FILE.svg",
-    help="Also write the answer as a web page or a drawing.",
+    help="Also write the answer as a web page or a drawing. Repeatable.",
 )
 @click.option(
     "--nrt",
@@ -140,7 +142,7 @@ def simulate(
     remove: tuple[str, ...],
     restart: int,
     later: tuple[user_files.UserFile, ...],
-    out: Path | None,
+    outs: tuple[Path, ...],
     nrt: Path | None,
     files: tuple[user_files.UserFile, ...],
     baseline: str,
@@ -205,7 +207,7 @@ def simulate(
     from numaproof.workdir.output_files import write_file
 
     read = (*configs, *files, *on_node, *later, *((state,) if state else ()))
-    _check_outputs(out, nrt, read, (machine, *devices, *compare))
+    _check_outputs(outs, nrt, read, (machine, *devices, *compare))
     user_files.check_read_once(read)
     settings, asked = user_files.read_node(
         configs, files, (kubernetes,), lenient=lenient, replicas=replicas, node_name=node_name
@@ -252,11 +254,11 @@ def simulate(
         errors = configuration_check.why_refused(question, found.start, settings.adds_defaults)
         found = replace(found, errors=errors)
     report = answer(found, question, machine, wishes.explain_pods, settings.adds_defaults)
-    if out is not None:
+    for out in outs:
         write_file(out, visible(WRITERS[out.suffix](report)))
     if nrt is not None:
         write_file(nrt, _topology_object(found, question, node_name or Path(machine).name))
-    _show(found, report, [out, nrt], as_json=as_json)
+    _show(found, report, [*outs, nrt], as_json=as_json)
     has_warning = found.warnings or found.crashes
     return SOME_REFUSED if not found.admitted or (strict and has_warning) else 0
 
@@ -295,25 +297,27 @@ def _simulate(  # noqa: PLR0917  # the question and what else was asked
 
 
 def _check_outputs(
-    out: Path | None,
+    outs: Sequence[Path],
     nrt: Path | None,
     read: Iterable[user_files.UserFile],
     names: Iterable[str],
 ) -> None:
-    """Checks that the outputs are not inputs, and that the extension of `out` is known.
+    """Checks that the outputs are not inputs, and that the extensions of `outs` are known.
 
     Raises:
         click.UsageError: an output is an input, or the extension is unknown.
     """
     from numaproof.reports.answers import WRITERS
 
-    if out is not None and out.suffix not in WRITERS:
-        kinds = " or ".join(WRITERS)
-        raise click.BadParameter(
-            f"{out}: unknown file type; expected a name ending with {kinds}", param_hint="--out"
-        )
+    for out in outs:
+        if out.suffix not in WRITERS:
+            kinds = " or ".join(WRITERS)
+            raise click.BadParameter(
+                f"{out}: unknown file type; expected a name ending with {kinds}",
+                param_hint="--out",
+            )
     files = [split_node(name)[0] for name in names]
-    require_no_input((out, nrt), [one.place for one in read], files)
+    require_no_input((*outs, nrt), [one.place for one in read], files)
 
 
 def _answer_fleet(fleet: FleetSimulation, *, as_json: bool) -> int:

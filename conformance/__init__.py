@@ -9,6 +9,7 @@
 - `execution`: implementations, sessions and playing cases.
 - `doctor`: checks of every line that a program writes.
 - `fuzzing`: generated scenarios, shrinking, coverage and determinism.
+- `exhaustion`: every small machine, question and life.
 - `differential`: comparing two implementations, and recordings.
 - `selection`: `--select` and `--quick`.
 - `check`: playing many cases.

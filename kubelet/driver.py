@@ -373,6 +373,12 @@ class Driver:
         pod.is_answered = True
         if pod.refusal is None:
             if "quota" in self._tell:
+                if self._pins_init_memory(pod):
+                    self._discard(pod)
+                    await self._free_stale()
+                    return messages.Unsupported(
+                        "the quota of a pod whose init containers hold memory"
+                    )
                 self._initialize(pod)
                 await self._until(lambda: self._quotas(uid), f"created the containers of {uid}")
             preempted = await self._preempted(pod)
@@ -383,6 +389,13 @@ class Driver:
         self._discard(pod)
         await self._free_stale()
         return answer
+
+    def _pins_init_memory(self, pod: BoundPod) -> bool:
+        """Whether init containers of a pod hold memory, which they lose as soon as they end."""
+        return any(
+            one.memory and pods.runs_once(pod.manifest, name)
+            for name, one in self._containers(pod.uid).items()
+        )
 
     def _shares(self, uid: str) -> bool:
         """Whether a container of a pod runs on the shared pool."""

@@ -53,10 +53,16 @@ _ALONE: dict[str, Any] = {
 
 _SINCE: dict[str, tuple[tuple[int, int], Any]] = {"failCgroupV1": ((1, 31), False)}
 
-_GATES: dict[tuple[int, int], dict[str, bool]] = {
-    # A node without cgroups for pods panics as soon as a pod with pod-level resources runs.
-    (1, 36): {"InPlacePodLevelResourcesVerticalScaling": False},
+_WITHOUT_CGROUPS: dict[tuple[int, int], tuple[str, ...]] = {
+    (1, 36): (
+        "InPlacePodLevelResourcesVerticalScaling",
+        "PodLevelResources",
+        "NodeDeclaredFeatures",
+    ),
 }
+"""A gate with which a kubelet without cgroups for pods panics as soon as a pod with pod-level
+resources runs, and the gates it depends on: without them, the kubelet refuses to start.
+"""
 
 _RECONCILE_PERIOD = {"cpuManagerReconcilePeriod": "100ms"}
 """So that nobody waits ten seconds for a pass."""
@@ -74,9 +80,10 @@ def configuration(
         own_period: whether the reconcile period is the user's or the kubelet's default.
     """
     since = {name: value for name, (first, value) in _SINCE.items() if release >= first}
-    gates, wanted = _GATES.get(release), fields.get("featureGates") or {}
-    if gates and isinstance(wanted, dict):
-        fields = {**fields, "featureGates": {**gates, **wanted}}
+    gate, *needed = _WITHOUT_CGROUPS.get(release, ("",))
+    wanted = fields.get("featureGates") or {}
+    if gate and isinstance(wanted, dict) and all(wanted.get(one, True) for one in needed):
+        fields = {**fields, "featureGates": {gate: False, **wanted}}
     return {
         **_ALONE,
         **since,

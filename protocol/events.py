@@ -128,11 +128,12 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     machine) or, when fuzzing or comparing two implementations, examples. `left` is the other side
     of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
     runs of a library, and in streams of earlier versions. `documents` are the documents that
-    the requirements cite, by key; streams of earlier versions have none. `failed_before` are the
-    only case runs of a run that repeats earlier failures, including those that don't exist anymore.
+    the requirements cite, by key; streams of earlier versions have none. `bound` says what was
+    enumerated, one sentence for each kind. `failed_before` are the only case runs of a run that
+    repeats earlier failures, including those that don't exist anymore.
     """
 
-    kind: Literal["check", "fuzz", "diff"]
+    kind: Literal["check", "fuzz", "diff", "exhaust"]
     numaproof: str
     kubernetes: str
     level: Level
@@ -146,6 +147,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     documents: dict[str, ReportedDocument] = msgspec.field(default_factory=dict)
     host: str = ""
     origin: Origin | None = None
+    bound: tuple[str, ...] = ()
     failed_before: tuple[CaseOnMachine, ...] = ()
 
 

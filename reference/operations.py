@@ -19,6 +19,9 @@ from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.deviations.releases import Release
     from numaproof.reference.topology.hints import Resources
 
@@ -37,21 +40,38 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
 
     Requirements: CPU-ERROR-005, CPU-OPT-ALIGNSOCKET-005, CPU-OPT-FULLPCPUS-003, CPU-STATIC-027.
     """
-    try:
-        topology = derive(args.machine)
-        options = cpu_options.parse(args.options, release.cpu_options, gates=None)
-        cpu_options.validate(options, topology, "none")
-    except (OptionError, TopologyError) as error:
-        raise StartError("cpu", str(error)) from None
-    policy = release.cpu_rules.without_reservation(topology, options)
+    take = assigner(args.machine, args.options, release)
     if args.count < 1:
         return CPUSet()
-    available = args.available.mask
+    return CPUSet.from_mask(take(args.available.mask, args.count))
+
+
+def assigner(
+    machine: MachineInfo, options: Mapping[str, str], release: Release
+) -> Callable[[int, int], int]:
+    """Prepares assignments on a machine: a function from available CPUs and a count to CPUs.
+
+    Sets of CPUs are bit masks. The function raises an AdmissionError if it cannot meet a request.
+
+    Raises:
+        StartError: a policy option is invalid, or the machine has no CPUs.
+    """
     try:
-        policy.check_alignment(args.count, available.bit_count())
-        return CPUSet.from_mask(policy.assignment.take(available, args.count))
-    except (NotEnoughCPUsError, AccountingError) as error:
-        raise AdmissionError("UnexpectedAdmissionError", str(error)) from None
+        topology = derive(machine)
+        parsed = cpu_options.parse(options, release.cpu_options, gates=None)
+        cpu_options.validate(parsed, topology, "none")
+    except (OptionError, TopologyError) as error:
+        raise StartError("cpu", str(error)) from None
+    policy = release.cpu_rules.without_reservation(topology, parsed)
+
+    def take(available: int, count: int) -> int:
+        try:
+            policy.check_alignment(count, available.bit_count())
+            return policy.assignment.take(available, count)
+        except (NotEnoughCPUsError, AccountingError) as error:
+            raise AdmissionError("UnexpectedAdmissionError", str(error)) from None
+
+    return take
 
 
 def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
@@ -63,16 +83,32 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
     """
     if args.policy == policies.NONE:
         return messages.Merged(messages.Hint(None, preferred=False), admit=True)
+    policy = merging_policy(args.nodes, args.policy, args.options, args.distances or {}, release)
+    kept, admit = policy.merge([resources(provider) for provider in args.providers])
+    return messages.Merged(messages.Hint(kept.numa, kept.preferred), admit)
+
+
+def merging_policy(
+    nodes: tuple[int, ...],
+    policy: str,
+    options: Mapping[str, str],
+    distances: Mapping[str, tuple[int, ...]],
+    release: Release,
+) -> policies.TopologyPolicy:
+    """Creates a policy other than ``none``, with all policy options enabled.
+
+    Raises:
+        StartError: a policy option is invalid, or distances are missing.
+        RequestError: the policy does not exist, or a node's id is out of range.
+    """
     try:
-        options = topology_options.parse(args.options, release.topology_options, gates=None)
-        rows = {node: (args.distances or {}).get(str(node)) for node in _check_nodes(args.nodes)}
-        if args.policy not in _POLICIES:
-            raise RequestError(f"unknown Topology Manager policy {args.policy!r}")
-        policy = policies.of_nodes(args.policy, options, rows, release.rule(Distances))
+        parsed = topology_options.parse(options, release.topology_options, gates=None)
+        rows = {node: distances.get(str(node)) for node in _check_nodes(nodes)}
+        if policy not in _POLICIES:
+            raise RequestError(f"unknown Topology Manager policy {policy!r}")
+        return policies.of_nodes(policy, parsed, rows, release.rule(Distances))
     except (OptionError, policies.TopologyManagerError) as error:
         raise StartError("topology", str(error)) from None
-    kept, admit = policy.merge([_resources(provider) for provider in args.providers])
-    return messages.Merged(messages.Hint(kept.numa, kept.preferred), admit)
 
 
 def to_messages(resources: Resources) -> messages.ProviderHints:
@@ -87,7 +123,8 @@ def to_messages(resources: Resources) -> messages.ProviderHints:
     }
 
 
-def _resources(provider: messages.ProviderHints | None) -> Resources:
+def resources(provider: messages.ProviderHints | None) -> Resources:
+    """Converts a provider's hints from protocol messages."""
     return {
         resource: None
         if hints is None

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
+from numaproof.reports.anchors import anchor
 from numaproof.reports.drawing_svg import WIDEST, draw_svg, drawing_file
 from numaproof.reports.drawing_text import drawn_text
 from numaproof.reports.layout import (
@@ -406,6 +407,7 @@ def html(answer: AnswerReport) -> str:
         answer=answer,
         verdict=mark_of(answer),
         style=package_file("answer.css"),
+        id_of=lambda kind, *names: anchor(kind, *filter(None, names)),
         signs=SIGNS,
         words=_WORDS,
         heads=HEADS,

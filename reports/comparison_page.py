@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from numaproof.protocol.events import GOOD
 from numaproof.reports.anchors import anchor
 from numaproof.reports.groups import likeness
-from numaproof.reports.pages import environment, package_file
+from numaproof.reports.pages import environment, package_file, page_script
 from numaproof.reports.run_comparison import (
     changes_by_kind,
     conclusion,
@@ -76,7 +76,7 @@ def comparison_html(comparison: RunComparison) -> str:
     machines = dict.fromkeys(one["machine"] for one in every)
     return _TEMPLATE.render(
         style=package_file("report.css"),
-        script=package_file("report.js"),
+        script=page_script(),
         verdict=_VERDICTS[comparison["exit_code"]],
         conclusion=conclusion(comparison),
         descriptions=run_descriptions(comparison),

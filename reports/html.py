@@ -17,7 +17,7 @@ from numaproof.reports.anchors import anchor
 from numaproof.reports.drawing_svg import draw_svg, drawing_image
 from numaproof.reports.failure_cards import MAX_LINES, failure_cards
 from numaproof.reports.groups import counts_line
-from numaproof.reports.pages import environment, package_file
+from numaproof.reports.pages import environment, package_file, page_script
 from numaproof.reports.sources import sources
 from numaproof.reports.story import all_failures
 from numaproof.reports.summary import OUTCOMES
@@ -64,7 +64,7 @@ class CaseRow:
 
 def html(summary: Summary) -> str:
     """Renders the run as an HTML page."""
-    style, script = package_file("report.css"), package_file("report.js")
+    style, script = package_file("report.css"), page_script()
     cards, remaining = failure_cards(summary)
     areas = [*summary.areas, *([summary.kind] if summary.fuzz else [])]
     cases = _cases(summary)

@@ -20,6 +20,11 @@ def package_file(name: str, package: str = _OWN) -> Markup:
     return Markup(resources.files(package).joinpath(name).read_text("utf-8"))  # noqa: S704
 
 
+def page_script() -> Markup:
+    """Returns the script of a run's page, which a comparison's page shares."""
+    return package_file("copying.js") + package_file("report.js")
+
+
 def _source_hash(text: str) -> str:
     """Returns the text's hash as a source expression for a content security policy."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

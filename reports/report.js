@@ -1,6 +1,5 @@
 "use strict";
-// Filters failures, changes and cases, follows links into folded parts, and copies texts. The page can be
-// read without it.
+// Filters failures, changes and cases, and follows links into folded parts. The page can be read without it.
 (() => {
   const form = document.getElementById("filter");
   const shown = document.getElementById("shown");
@@ -153,23 +152,6 @@
     else location.hash = hit.id;
   };
 
-  const copy = async (button, text) => {
-    let done = true;
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = document.body.appendChild(document.createElement("textarea"));
-      area.value = text;
-      area.select();
-      done = document.execCommand("copy");
-      area.remove();
-    }
-    button.dataset.told = done ? "Copied" : "Not copied";
-    setTimeout(() => delete button.dataset.told, 1500);
-  };
-
-  const link = (hash) => new URL(location.pathname + hash, location).href;
-
   form.addEventListener("input", () => {
     apply();
     keepAddress();
@@ -188,16 +170,8 @@
   });
 
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (button) {
-      const what = button.dataset.copy;
-      const text = what.startsWith("#") ? link(what) : document.getElementById(what).textContent;
-      copy(button, text.trimEnd());
-      return;
-    }
     const anchor = event.target.closest("a[href]");
     const href = anchor?.getAttribute("href") ?? "";
-    if (anchor?.matches(".link")) copy(anchor, link(href));
     if (href.startsWith("?")) {
       event.preventDefault();
       readAddress(new URL(href, location).searchParams);

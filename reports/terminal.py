@@ -237,6 +237,8 @@ def _extent(event: events.RunStarted) -> str:
     if event.kind == "check":
         machines = plural(len(event.machines), "machine")
         return f"{plural(event.total, 'case run')} on {machines}"
+    if event.bound:
+        return "; ".join(event.bound)
     seed = "" if event.seed is None else f"seed {event.seed}, "
     return seed + (plural(event.total, "example") if event.total else "until time is up")
 

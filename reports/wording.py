@@ -236,6 +236,7 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
         ("Level", level),
         ("numaproof", started.numaproof),
         *([("Seed", str(started.seed))] if started.seed is not None else []),
+        *([("Bound", "; ".join(started.bound))] if started.bound else []),
         ("Duration", f"{summary.seconds:.1f} s"),
         *_origin(started.origin),
         *surroundings(summary),

@@ -40,6 +40,7 @@ ROOMS = (
     "execution",
     "doctor",
     "fuzzing",
+    "exhaustion",
     "differential",
     "selection",
     "check",

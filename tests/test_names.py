@@ -74,7 +74,7 @@ IRREGULAR = {
     *("stood", "stuck", "taken", "taught", "thought", "told", "torn", "understood", "won"),
     *("worn", "written", "one", "ones", "another"),
 }
-NOUNS = {"bed", "deed", "feed", "hundred", "need", "seed", "shed", "speed"}
+NOUNS = {"bed", "bound", "deed", "feed", "hundred", "need", "seed", "shed", "speed"}
 
 
 def is_bare_participle(name: str) -> bool:

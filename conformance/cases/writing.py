@@ -11,6 +11,11 @@ import yaml
 from numaproof.inputs import documents
 from numaproof.workdir.output_files import write_file
 
+try:  # The C version is five times as fast, and writes the same bytes.
+    from yaml import CSafeDumper as _SafeDumper
+except ImportError:  # pragma: no cover - PyYAML built without libyaml
+    from yaml import SafeDumper as _SafeDumper  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
@@ -105,7 +110,7 @@ class _Row(list[Any]):
     """A list written on one line."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(_SafeDumper):
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
         return True
 

@@ -94,7 +94,7 @@ class HarnessRun:
 
     def started_event(
         self,
-        kind: Literal["check", "fuzz", "diff"],
+        kind: Literal["check", "fuzz", "diff", "exhaust"],
         total: int,
         machines: Mapping[str, MachineInfo],
         seed: int | None = None,

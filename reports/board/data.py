@@ -152,7 +152,7 @@ class RunData(_Compact, frozen=True):
     on which the run started (UTC), as YYYY-MM-DD, or empty if unknown.
     """
 
-    kind: Literal["check", "fuzz", "diff"]
+    kind: Literal["check", "fuzz", "diff", "exhaust"]
     author: Author
     kubernetes: Name
     level: Level

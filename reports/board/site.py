@@ -283,6 +283,7 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
     yield "board.css", package_file("board.css", _PACKAGE)
     yield "board.js", package_file("board.js", _PACKAGE)
     yield "sorting.js", package_file("sorting.js", _PACKAGE)
+    yield "copying.js", package_file("copying.js")
     cells = {
         "findings": views.cell_data(board.findings),
         "versions": views.version_data(board.implementations),

@@ -49,8 +49,9 @@ def test_a_refused_configuration_is_shown_with_every_fix(command: Command) -> No
     )
     Path("pods.yaml").write_text(POD)
     shared = ("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "pods.yaml")
-    ended = command(*shared, "--out", "node.html")
+    ended = command(*shared, "--out", "node.html", "--out", "node.svg")
     assert ended.code == 1
+    assert Path("node.svg").exists()
     fixes = re.findall(r"^  Fix: (\w+): ", ended.out, re.MULTILINE)
     assert fixes == ["topologyManagerPolicy", "cpuManagerPolicy"]
     assert "Machine ·" not in ended.out

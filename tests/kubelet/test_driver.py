@@ -371,6 +371,18 @@ def test_a_refused_pod_and_quotas_are_told_if_they_are_wanted(node: Node) -> Non
     assert answer.pod.event
 
 
+def test_quotas_of_pods_whose_init_containers_hold_memory_are_unsupported(node: Node) -> None:
+    reserved = {
+        "memoryManagerPolicy": "Static",
+        "reservedMemory": [{"numaNode": 0, "limits": {"memory": "100Mi"}}],
+    }
+    node.start(STATIC | reserved, tell=("quota",))
+    answer = node.admit(pod("uid-a", [container("app", TWO)], [container("prepare", TWO)]))
+    what = "the quota of a pod whose init containers hold memory"
+    assert answer == messages.Unsupported(what)
+    assert node.call("state").pods == {}
+
+
 def test_a_node_without_room_refuses_pods_unless_they_are_critical(node: Node) -> None:
     node.start(STATIC | {"maxPods": 2}, check_node=True)
     node.admit(pod("uid-a", [container("app", TWO)]))

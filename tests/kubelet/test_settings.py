@@ -29,6 +29,7 @@ _RESIZE = "InPlacePodLevelResourcesVerticalScaling"
         ((1, 36), None, {_RESIZE: False}),
         ((1, 36), {"A": True}, {_RESIZE: False, "A": True}),
         ((1, 36), {_RESIZE: True}, {_RESIZE: True}),
+        ((1, 36), {"PodLevelResources": False}, {"PodLevelResources": False}),
         ((1, 36), "no map", "no map"),
         ((1, 37), {"A": True}, {"A": True}),
     ],

@@ -78,7 +78,7 @@ def test_the_head_of_a_page_names_refused_pods_and_reasons(make_machine: MakeMac
     story = replace(one.stories[0], pod="web", summary="6 CPUs of 4")
     page = answers.html(replace(one, stories=(story,) * 5))
     head = page.partition("<header")[2].partition("</header>")[0]
-    assert head.count("<p>web: 6 CPUs of 4</p>") == 3
+    assert head.count('<a href="#why/web">web</a>: 6 CPUs of 4</p>') == 3
     assert "2 more reasons" in head
 
 
@@ -138,3 +138,11 @@ def test_titles_name_the_release_and_the_policies(make_machine: MakeMachine) -> 
     assert f"<title>1 pod admitted · machine m · {said} · " in answers.html(report)
     assert f"<title>m · 1 pod admitted · {said} · " in answers.svg(report)
     assert f">{said}</text>" in answers.svg(report)
+
+
+def test_a_refused_pod_links_to_its_reason(make_machine: MakeMachine) -> None:
+    page = answers.html(answer(make_machine(2, 1, 2, 1), "too big"))
+    ((link, _),) = set(re.findall(r'href="#([^"]*)">(too big)</a>', page))
+    assert f'<article class="story bad" id="{link}">' in page
+    assert link.startswith("why/")
+    assert 'id="pod/web"' in page

@@ -294,3 +294,20 @@ def test_the_panel_shows_all_versions_and_leads_to_the_requirement(visit: Visit)
     said = page.locator("main").inner_text()
     assert "1 met of 1 implementation tested" in said
     assert "before: not met in 1.0" in said
+
+
+def test_the_overview_finds_requirements(visit: Visit) -> None:
+    page = visit.open("index.html")
+    page.fill("[name=text]", "exactly")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/matrix.html?text=exactly")
+    assert set_filters(page) == {"text": "exactly"}
+
+
+def test_a_finding_is_copied(visit: Visit) -> None:
+    page = visit.open("findings.html")
+    card = page.locator("details.card:has(.command)").first
+    card.locator("summary").first.click()
+    for name in ("Copy link", "Copy command"):
+        card.get_by_role("button", name=name).click()
+        card.locator("[data-copied=Copied]", has_text=name).wait_for()

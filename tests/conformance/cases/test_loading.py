@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+import yaml
 
 from builders.tables import Table
 from numaproof.conformance.cases import loading, writing
@@ -144,3 +145,12 @@ def test_a_long_title_is_truncated() -> None:
         (read,) = loading.parse(written, "finding.yaml")
         short = f"{title[: writing.LONGEST_TITLE - 1].rstrip()}…"
         assert read.title == (short if len(title) > writing.LONGEST_TITLE else title)
+
+
+def test_both_yaml_emitters_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = loading.bundled_cases()[::20]
+    by_library = [writing.item(case) for case in some]
+    pure = type("Pure", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
+    pure.yaml_representers = writing._Dumper.yaml_representers
+    monkeypatch.setattr(writing, "_Dumper", pure)
+    assert [writing.item(case) for case in some] == by_library

@@ -1,0 +1,64 @@
+"""`numaproof exhaust`: asks every question within a bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from numaproof.cli.choice import Choice
+from numaproof.cli.harness import run_harness
+from numaproof.cli.outputs import FINDINGS, out_option
+from numaproof.cli.targets import target_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numaproof.conformance.execution.harness_run import HarnessRun
+    from numaproof.protocol.events import AnyEvent
+
+_BOUNDS = ("small", "medium", "large")
+_KINDS = ("assignments", "merges", "lives")
+
+
+@click.command()
+@target_options
+@click.option(
+    "--bound",
+    type=Choice(_BOUNDS),
+    default=_BOUNDS[0],
+    help="How large machines, hints and lives get; the first line of the output says it in numbers"
+    f" (default: {_BOUNDS[0]}).",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    type=Choice(_KINDS),
+    multiple=True,
+    help="Enumerate only these. Repeatable (default: all).",
+)
+@out_option("exhaust")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def exhaust(*, bound: str, kinds: tuple[str, ...], out: Path, as_json: bool, **target: Any) -> int:
+    """Ask every question within a bound.
+
+    Assignments are all sets of free CPUs, all counts and all options on every machine of a few
+    CPUs; merges are all lists of hints; lives are all sequences of a few calls on a node. Machines
+    that differ only in the order of equal parts count once, and so do lives that lead to the same
+    state. The first failure of each cause is the smallest, and is written to OUT/findings as a case
+    file for `numaproof replay`.
+
+    \b
+    Examples:
+      numaproof exhaust --implementation "./my-driver"
+      numaproof exhaust --bound medium --kind lives
+    """
+    from numaproof.conformance.exhaustion.exhaust import BOUNDS, KINDS
+    from numaproof.conformance.exhaustion.exhaust import exhaust as enumerate_all
+    from numaproof.conformance.fuzzing.exploration import FOUND
+
+    def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
+        return enumerate_all(harness_run, BOUNDS[bound], kinds or KINDS, out / FINDINGS)
+
+    return run_harness(start, target, out, as_json=as_json, findings=FOUND)

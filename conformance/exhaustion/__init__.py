@@ -1,0 +1,1 @@
+"""Enumerating every small case: machines, assignments, merges and sequences of calls."""

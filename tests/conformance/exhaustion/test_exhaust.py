@@ -1,0 +1,84 @@
+"""Enumerating within a bound: nothing is missed, and the first counterexample is minimal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from builders.fuzz_runs import found_in, harness_run, replay_case
+from builders.targets import changed_reference, target_of
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.run import reference_target
+from numaproof.conformance.exhaustion.exhaust import KINDS, Bound, exhaust
+from numaproof.conformance.exhaustion.lives import CONFIGURATIONS
+from numaproof.conformance.judging.baselines import KUBELET
+from numaproof.protocol import events, messages
+from numaproof.protocol.sets import CPUSet
+from numaproof.reports.summary import summarize
+from numaproof.reports.wording import setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.conformance.execution.run import Target
+
+TINY = Bound(2, ((2, 1, 2),), 2, 2, CONFIGURATIONS[::5])
+
+
+def run(target: Target, findings: Path, *kinds: str) -> list[events.AnyEvent]:
+    return list(exhaust(harness_run(target), TINY, kinds or KINDS, findings))
+
+
+def test_the_reference_has_no_counterexample(tmp_path: Path) -> None:
+    stream = run(reference_target("1.35", KUBELET), tmp_path)
+    started, ended = stream[0], stream[-1]
+    assert isinstance(started, events.RunStarted)
+    assert started.bound == (
+        "every assignment on machines of up to 2 CPUs",
+        "every merge (2 nodes, 1 provider, up to 2 hints each)",
+        "every life of up to 2 actions on machines of up to 2 CPUs, in 4 configurations",
+    )
+    assert isinstance(ended, events.RunEnded)
+    assert ended.outcomes.keys() <= {"pass", "expected failure"}
+    summary = summarize(stream)
+    assert summary.verdict == "passed"
+    assert dict(setting(summary))["Bound"] == "; ".join(started.bound)
+    assert not list(tmp_path.iterdir())
+
+
+def greedy(assigned: messages.Assigned) -> messages.Assigned:
+    """Assigns a CPU too many if it assigns two."""
+    if isinstance(assigned, messages.Assigned) and len(assigned.cpus) == 2:
+        return messages.Assigned(assigned.cpus | CPUSet([max(assigned.cpus) + 1]))
+    return assigned
+
+
+def impatient(merged: messages.Merged) -> messages.Merged:
+    """Refuses a merged hint that isn't preferred, whatever the policy."""
+    return msgspec.structs.replace(merged, admit=merged.hint.preferred)
+
+
+def forgetful(state: messages.State) -> messages.State:
+    """Loses its pods."""
+    return msgspec.structs.replace(state, pods={})
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind", "operations"),
+    [
+        ({"assign": greedy}, "assignments", ["assign"]),
+        ({"merge": impatient}, "merges", ["merge"]),
+        ({"state": forgetful}, "lives", ["start", "state", "admit", "state"]),
+    ],
+)
+def test_a_fault_is_found_once_with_its_smallest_case(
+    faults: Any, kind: str, operations: list[str], tmp_path: Path
+) -> None:
+    target = target_of(changed_reference(**faults))
+    (found,) = found_in(run(target, tmp_path, kind))
+    assert [step.operation for step in found.steps] == operations
+    assert found.file
+    (case,) = loading.read_file(tmp_path / found.file)
+    assert replay_case(case, target, tmp_path / "replay").outcome == found.outcome
