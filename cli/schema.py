@@ -34,7 +34,7 @@ PROTOCOL = Output("protocol", ())
 OUTPUTS = (
     PROTOCOL,
     Output("events", ()),
-    Output("run", ("check", "fuzz", "diff", "replay")),
+    Output("run", ("check", "fuzz", "exhaust", "diff", "replay")),
     Output("report", ("report",)),
     Output("campaign", ("campaign",)),
     Output("doctor", ("doctor",)),

@@ -96,10 +96,10 @@ class CaseRuns:
         repeated = 0
         with closing(results):
             for one in results:
-                if one.unrepeated is not None and repeated == _MAX_CONFIRMED:
-                    yield one.unrepeated
+                if one.first_event is not None and repeated == _MAX_CONFIRMED:
+                    yield one.first_event
                 else:
-                    repeated += one.confirmed
+                    repeated += one.is_confirmed
                     yield one.event
 
     def _number_of_jobs(self) -> int:
@@ -145,13 +145,13 @@ class _Result:
 
     Attributes:
         event: the result, which takes account of repetitions.
-        unrepeated: the result without the repetition of a time-out, if there was one.
-        confirmed: whether the repetition of a time-out showed nothing else.
+        first_event: the result without the repetition of a time-out, if there was one.
+        is_confirmed: whether the repetition of a time-out showed nothing else.
     """
 
     event: CaseFinished
-    unrepeated: CaseFinished | None = None
-    confirmed: bool = False
+    first_event: CaseFinished | None = None
+    is_confirmed: bool = False
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class _Player:
         self._scratch = scratch
         self._folders = (scratch / str(number) for number in count())
         self._implementation = runs.harness_run.target.implementation
-        self._greeted = False
+        self._has_said_hello = False
         self._confirmed_count = 0
         self._again = DeterminismCheck(runs.harness_run.target, scratch / "again")
 
@@ -245,14 +245,14 @@ class _Player:
 
     def _hello_failure(self) -> str:
         """How the program failed to answer its first `hello`; empty if it did answer."""
-        if not self._greeted:
+        if not self._has_said_hello:
             try:
                 patient_handshake(
                     self._implementation, f"numaproof {self._runs.harness_run.version}"
                 )
             except ImplementationFailure as failure:
                 return str(failure)
-            self._greeted = True
+            self._has_said_hello = True
         return ""
 
     def play(self, number: int) -> _Result:
@@ -281,7 +281,7 @@ class _Player:
                 return _Result(finished)
             again = f"{finished.message}, not when repeated either"
             repeated = msgspec.structs.replace(finished, message=again)
-            return _Result(repeated, unrepeated=finished, confirmed=True)
+            return _Result(repeated, first_event=finished, is_confirmed=True)
         event = msgspec.structs.replace(
             finished,
             outcome=found.result.outcome,
@@ -293,7 +293,7 @@ class _Player:
             reproduce=reproduce(selected_case, self._runs.harness_run, *OFTEN),
             case_text=writing.text(selected_case.case),
         )
-        return _Result(event, unrepeated=finished if confirms and self._runs.times == 1 else None)
+        return _Result(event, first_event=finished if confirms and self._runs.times == 1 else None)
 
 
 def _player(runs: CaseRuns, scratch: Path) -> Callable[[range], _Unit]:
@@ -375,6 +375,6 @@ def check(
     yield _with_leftovers(harness_run.ended_event(outcomes, untestable, claims.review()), runs)
 
 
-def _with_leftovers(ended: events.RunEnded, runs: CaseRuns, **fields: Any) -> events.RunEnded:
-    left = (*runs.leftover_processes, *ended.leftover_processes)
-    return msgspec.structs.replace(ended, leftover_processes=left, **fields)
+def _with_leftovers(last_event: events.RunEnded, runs: CaseRuns, **fields: Any) -> events.RunEnded:
+    left = (*runs.leftover_processes, *last_event.leftover_processes)
+    return msgspec.structs.replace(last_event, leftover_processes=left, **fields)

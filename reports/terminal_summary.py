@@ -157,18 +157,18 @@ def _failure(failure: Failure, width: int) -> Iterator[RenderableType]:
     style = wording.STYLES[failure.outcome]
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
     yield head.append(one_line(where, _TITLE), "bold")
-    yield from _indented(_body(failure, width - 2))
+    yield from _indent(_body(failure, width - 2))
     yield from _commands(failure)
 
 
 def transcript_details(failure: Failure, width: int) -> Iterator[RenderableType]:
     """Yields what a transcript of a failed run doesn't show."""
-    yield from _indented(_requirements(failure))
-    yield from _indented(_evidence(failure, width - 2))
+    yield from _indent(_requirements(failure))
+    yield from _indent(_evidence(failure, width - 2))
     yield from _commands(failure)
 
 
-def _indented(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
+def _indent(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
     return (Padding(part, (0, 0, 0, 2)) for part in parts)
 
 

@@ -31,16 +31,16 @@ def failed_runs(events: Iterable[AnyEvent]) -> tuple[CaseOnMachine, ...]:
 
 
 def only_failed(
-    runs: Iterable[SelectedCase], failed: Iterable[CaseOnMachine]
+    runs: Iterable[SelectedCase], failures: Iterable[CaseOnMachine]
 ) -> list[SelectedCase]:
     """The runs that failed."""
-    wanted = frozenset(failed)
+    wanted = frozenset(failures)
     return [one for one in runs if (one.case.id, one.machine.name) in wanted]
 
 
 def only_failed_recordings(
-    recordings: Iterable[Recording], failed: Iterable[CaseOnMachine]
+    recordings: Iterable[Recording], failures: Iterable[CaseOnMachine]
 ) -> tuple[Recording, ...]:
     """The recordings that failed; each has its own machine."""
-    wanted = {case for case, _ in failed}
+    wanted = {case for case, _ in failures}
     return tuple(one for one in recordings if one.case_id in wanted)

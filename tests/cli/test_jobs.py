@@ -128,7 +128,7 @@ def test_jobs_repeat_no_more_time_outs_than_one_job(
     def results(*_: object) -> Iterator[_Result]:
         for number in range(6):
             first = finished(number)
-            yield _Result(finished(number, "repeated"), unrepeated=first, confirmed=number != 1)
+            yield _Result(finished(number, "repeated"), first_event=first, is_confirmed=number != 1)
 
     monkeypatch.setattr(checking, "_MAX_CONFIRMED", 3)
     monkeypatch.setattr(CaseRuns, "_play_on", results)
