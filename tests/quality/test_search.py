@@ -164,13 +164,33 @@ def test_a_citing_case_catches_a_requirement_mutant(suite: Suite, tmp_path: Path
     assert (catch.machine, catch.broke) == ("core-i7-9700", ("fail",))
 
 
-def test_other_requirements_and_higher_levels_do_not_count(suite: Suite, tmp_path: Path) -> None:
+def test_cases_of_other_requirements_do_not_count(suite: Suite, tmp_path: Path) -> None:
     bug = find_bug("reconcile-tells-nobody")
     others = [case for case in suite.cases if RECONCILE not in case.requirements]
-    for fewer in (replace(suite, cases=others), at_level(suite, "invariants")):
-        found = search(bug.id, CitingTrials(fewer, tmp_path / "runs").of(bug, RECONCILE))
-        assert found.has_survived
-        assert found.runs == 0
+    fewer = replace(suite, cases=others)
+    found = search(bug.id, CitingTrials(fewer, tmp_path / "runs").of(bug, RECONCILE))
+    assert (found.has_survived, found.runs) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "has_survived"),
+    [("reconcile-tells-nobody", True), ("exclusive-cpus-stay-in-the-shared-pool", False)],
+)
+def test_cases_above_the_level_are_judged_by_the_invariants(
+    suite: Suite, tmp_path: Path, name: str, *, has_survived: bool
+) -> None:
+    low, bug = at_level(suite, "invariants"), find_bug(name)
+    found = search(bug.id, CitingTrials(low, tmp_path / "runs").of(bug, RECONCILE))
+    assert found.has_survived is has_survived
+
+
+@pytest.mark.parametrize(("level", "has_survived"), [("invariants", True), ("placement", False)])
+def test_a_mutant_can_name_the_level_at_which_it_must_be_caught(
+    suite: Suite, tmp_path: Path, level: Level, *, has_survived: bool
+) -> None:
+    bug = replace(find_bug("reconcile-tells-nobody"), level=level)
+    found = search(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug, RECONCILE))
+    assert found.has_survived is has_survived
 
 
 def test_a_requirement_mutant_that_raises_is_an_error(suite: Suite, tmp_path: Path) -> None:

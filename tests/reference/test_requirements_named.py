@@ -27,6 +27,7 @@ UNNAMED = {
     "CPU-EXAMPLE-004": "an example of CPU-STATIC-001 and CPU-STATIC-002",
     "CPU-EXAMPLE-005": "an example of CPU-POOL-004",
     "CPU-OPT-PAIR-005": "follows from the rules of all options together",
+    "CPU-OPT-PAIR-006": "follows from the rules of all options and policies together",
     "CPU-OPT-STRICT-007": "no rule looks at the limits of a pod that is not Guaranteed",
     "TOPO-EXAMPLE-001": "an example of CPU-HINT-002 and TOPO-POLICY-011",
     "TOPO-EXAMPLE-002": "an example of CPU-HINT-002 and TOPO-POLICY-011",

@@ -58,6 +58,15 @@ def test_cases_inherit_the_defaults_of_their_file() -> None:
     assert two.steps[0].expect == Expected(refused="SMTAlignmentError")
 
 
+def test_a_file_can_set_the_machine_of_its_cases() -> None:
+    text = CASE.replace("machines: {smt: 2}", "machine: {num_cores: 3}")
+    one, two = loading.parse(text, "cases.yaml")
+    assert one.machine is not None
+    assert one.machine.num_cores == 3
+    # Conditions on bundled machines replace the default.
+    assert two.machine is None
+
+
 def parse_row(row: dict[str, Any]) -> object:
     old, new = row["instead"]
     text = CASE if row["of"] == "plain" else BY_RELEASE

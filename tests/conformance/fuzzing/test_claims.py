@@ -56,7 +56,8 @@ class Plain(Reference):
             spec = args.pod["spec"]
             assert not spec.get("initContainers"), spec
             assert "resources" not in spec, spec
-            assert _resources(spec) <= {"cpu", "memory"}, spec
+            # Every program must ignore resources that no manager reads.
+            assert _resources(spec) <= {"cpu", "memory", "ephemeral-storage"}, spec
         assert not (isinstance(args, messages.RemoveArgs) and args.container)
         answer = super().call(operation, args)
         assert not (isinstance(answer, messages.StartRefused) and answer.stage == "config"), answer
