@@ -353,17 +353,19 @@ class Run:
             require_room(self._scratch)
         player = self.player
         wrong = [one for one in player.problems if one.source != "invariant"]
+        different = [one for one in wrong if one.source == "reference"]
         outcome, defect = known_defects.judge(
             result.outcome,
             self.case,
             player.broken_invariants,
             self._known_defects,
-            differs=any(one.source == "reference" for one in wrong),
+            differs=bool(different),
         )
         if outcome == "expected failure" and wrong and not self.case.defect:
             return result.showing(wrong[0])
-        if outcome == "fail" and (broken := self._unexplained_violations()):
-            result = result.showing(broken[0].finding)
+        if outcome == "fail":
+            broken = [one.finding for one in self._unexplained_violations()]
+            result = next(map(result.showing, (*broken, *different)), result)
         return replace(result, outcome=outcome, defect=defect)
 
     def violated_requirements(self, result: RunResult) -> tuple[str, ...]:

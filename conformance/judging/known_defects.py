@@ -72,6 +72,8 @@ _TAKEN_ANEW = frozenset(
         "memory-of-budget-stays",
         "memory-file-counts-blocks-of-budgets",
         "no-cpu-lost-by-budgets",
+        # The CPUs that a pod has may not be enough to take them anew.
+        "restart-admits-again",
     }
 )
 

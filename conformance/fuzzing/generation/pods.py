@@ -81,7 +81,7 @@ def _container(
         return ContainerSpec(limits=others, restartPolicy=policy)
     base: Quantities = {
         "cpu": _cpus(choices, room),
-        "memory": _memory(choices, room, focus, passes=not restart),
+        "memory": _memory(choices, room, focus, runs_to_completion=not restart),
     }
     limits = {**base, **others}
     match kind:
@@ -143,7 +143,7 @@ def _cpus(choices: Choices, room: Room) -> str:
     return f"{whole}000m" if choices.chance(8) else str(whole)
 
 
-def _memory(choices: Choices, room: Room, focus: Focus, *, passes: bool) -> str:
+def _memory(choices: Choices, room: Room, focus: Focus, *, runs_to_completion: bool) -> str:
     """Generates a memory size; under the Static policy, sometimes in proportion to a node's.
 
     Init containers that pass need more, because what they have alone becomes free afterwards.
@@ -152,7 +152,7 @@ def _memory(choices: Choices, room: Room, focus: Focus, *, passes: bool) -> str:
         return "64Mi"
     nodes = [node.memory // MIB for node in room.facts.machine.topology or () if node.memory]
     kinds = ("little", "little", "part", "node", "more", "all", "free", "free")
-    kind = choices.pick(("part", "part", "node", "free") if passes else kinds)
+    kind = choices.pick(("part", "part", "node", "free") if runs_to_completion else kinds)
     match kind:
         case "little":
             return choices.pick(("64Mi", "64Mi", "100M", "1048577"))
