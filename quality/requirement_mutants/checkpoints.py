@@ -23,6 +23,7 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.errors import StartError
 from numaproof.reference.memory.policy import StaticMemoryPolicy
+from numaproof.reference.memory.requests import MEMORY
 from numaproof.reference.memory.state import MemoryState, NodeMemory, reserve_block
 from numaproof.reference.node import StartedNode
 from quality.seeding import Change, Changes, SubjectBugs, shape
@@ -520,6 +521,27 @@ def memory_of_new_nodes_is_not_compared() -> None:
     """Compares only the NUMA nodes in the file."""
 
 
+def _with_pages_of(policy: StaticMemoryPolicy, nodes: dict[int, NodeMemory]) -> Any:
+    """Replaces tables of huge pages by those of the machine if nothing is allocated from them."""
+    return {
+        node: replace(
+            memory,
+            tables={
+                kind: policy.empty[node].tables.get(kind, table)
+                if kind != MEMORY and node in policy.empty and not table.reserved
+                else table
+                for kind, table in memory.tables.items()
+            },
+        )
+        for node, memory in nodes.items()
+    }
+
+
+@seeds("MEM-CHECKPOINT-002").of(_machine, _with_pages_of)
+def huge_pages_are_not_compared() -> None:
+    """Ignores changes in a node's huge pages while none of them are in use."""
+
+
 # Entries that don't fit
 
 
@@ -551,6 +573,20 @@ def missing_machine_state_is_worked_out(rule: Any, self: Any, state: Any) -> Any
         if state.entries and (not state.nodes)
         else state
     )
+
+
+@seeds("MEM-CHECKPOINT-010").around(StaticMemoryPolicy, "restore")
+def blocks_of_unknown_types_only_count(rule: Any, self: Any, state: MemoryState) -> Any:
+    """Counts blocks of memory types that a node lacks, but reserves nothing for them."""
+    known: dict[str, dict[str, Any]] = {}
+    nodes = dict(state.nodes)
+    for uid, name, blocks in state:
+        known.setdefault(uid, {})[name] = tuple(one for one in blocks if _fits(self.empty, one))
+        for block in blocks:
+            for node in NUMASet.from_mask(block.nodes):
+                if node in nodes and not _fits(self.empty, block):
+                    nodes[node] = replace(nodes[node], assignments=nodes[node].assignments - 1)
+    return rule(state=replace(state, nodes=nodes, entries=known))
 
 
 # Written content

@@ -470,6 +470,17 @@ def hidden_alpha_options_may_be_off(rule: Any, name: str, text: str, maturity: A
         return False
 
 
+@seeds("CPU-GATE-006").around(options, "value")
+def hidden_alignment_by_socket_may_be_off(rule: Any, name: str, text: str) -> Any:
+    """Accepts align-by-socket without its gate if it is set to false."""
+    try:
+        return rule()
+    except OptionError:
+        if name != "align-by-socket" or boolean(name, text):
+            raise
+        return False
+
+
 # Order of checks
 
 

@@ -301,6 +301,12 @@ def devices_keep_the_nodes_of_their_first_list(_: Any, __: Any, before: Any, new
     return replace(new_list, nodes=nodes)
 
 
+@seeds("DEV-HEALTH-004", level="invariants").by(_change_report)
+def empty_lists_are_ignored(_: Any, __: Any, before: Devices, new_list: Devices) -> Devices:
+    """Keeps the last list if a plugin reports no devices."""
+    return new_list if new_list.nodes else before
+
+
 # Init containers and sidecars
 
 

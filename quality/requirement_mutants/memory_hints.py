@@ -24,7 +24,7 @@ from quality.requirement_mutants.memory_static import change_hints
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 seeds = SubjectBugs("memory-hints")
 
@@ -310,9 +310,8 @@ def _with_absent_pods(self: Any, pods: Any) -> dict[str, Any]:
     return found
 
 
-@seeds("MEM-RESTART-002")
-def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
-    """Releases the memory but not the groups of pods that left during a restart."""
+def _keep_of_pods_that_left(changes: Changes, kept_fields: Collection[str]) -> None:
+    """Releases memory of pods that left during a restart, but keeps some fields of its nodes."""
 
     def remove_stale_state(rule: Any, self: Any, pods: Any) -> None:
         rule(pods=_with_absent_pods(self, pods))
@@ -321,7 +320,7 @@ def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
             for name in tuple(self.state.entries.get(uid, {})) if uid not in pods else ():
                 self.release(uid, name)
         nodes = {
-            node: replace(memory, assignments=before[node].assignments, cells=before[node].cells)
+            node: replace(memory, **{name: getattr(before[node], name) for name in kept_fields})
             for node, memory in self.state.nodes.items()
         }
         if nodes != dict(self.state.nodes):
@@ -329,6 +328,16 @@ def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
 
     _noting(changes, "gone", _absent_pods)
     changes.around(MemoryManager, "remove_stale_state", remove_stale_state)
+
+
+@seeds("MEM-RESTART-002").of(_keep_of_pods_that_left, ("assignments", "cells"))
+def groups_of_pods_that_left_during_a_restart_stay() -> None:
+    """Releases the memory but not the groups of pods that left during a restart."""
+
+
+@seeds("MEM-RESTART-002").of(_keep_of_pods_that_left, ("cells",))
+def cells_of_pods_that_left_during_a_restart_stay() -> None:
+    """Forgets to dissolve the groups, although their nodes count as unused."""
 
 
 @seeds("MEM-RESTART-003").around(StaticMemoryPolicy, "allocate")
