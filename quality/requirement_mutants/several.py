@@ -203,22 +203,6 @@ def the_second_size_of_huge_pages_is_not_looked_for(changes: Changes) -> None:
     changes.around(MemoryState, "demand", first)
 
 
-@seeds("MEM-HUGE-004", level="admission")
-def the_second_size_beside_memory_is_not_looked_for(changes: Changes) -> None:
-    """Requires no free pages of a second size from containers that also request memory."""
-
-    def first(amounts: Mapping[str, int]) -> dict[str, int]:
-        pages = sorted(kind for kind in amounts if kind != requests.MEMORY)
-        ignored = pages[1:] if requests.MEMORY in amounts else []
-        return {kind: size for kind, size in amounts.items() if kind not in ignored}
-
-    def demand(rule: Any, amounts: Mapping[str, int]) -> Any:
-        return rule(amounts=first(amounts))
-
-    changes.around(MemoryState, "demand", demand)
-    changes.around(memory_policies, "satisfies", demand)
-
-
 # Groups of nodes
 
 
