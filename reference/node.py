@@ -376,7 +376,7 @@ class StartedNode:
         else:
             pod = self.pods.get(args.uid)
             if pod is None:
-                raise PodError(f"no pod {args.uid!r} is on the node")
+                return messages.Done()
             pod.container(args.container)
             place = (args.uid, args.container)
             self.ended_containers.add(place)

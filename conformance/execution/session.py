@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
+from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.manifests import completing_containers, containers
 from numaproof.conformance.cases.schema import FileName
 from numaproof.conformance.claims import needs
@@ -114,6 +115,7 @@ class Session:
     _needed_claims: dict[str, None] = field(default_factory=dict)
     _earlier: EarlierStart | None = None
     _notes: list[str] = field(default_factory=list)
+    _oracle_files: dict[Path, set[FileName]] = field(default_factory=dict)
 
     def require(self, *claims: str) -> None:
         """Records claims that the next call needs.
@@ -230,6 +232,30 @@ class Session:
         for judge in filter(None, (self.oracle, self.shadow_oracle)):
             judge.alter(lambda path: tamper(StateDirectory(path), file, how, text))
 
+    def _undo_refused_start(self) -> None:
+        """Removes checkpoints that a refused start created from the oracle's state directory.
+
+        A kubelet may write files before it refuses to start. Below level ``kubelet``, an
+        implementation needn't, so files that it lacks can't be required afterwards.
+        """
+        if self.oracle is None or applies("kubelet", self.level):
+            return
+        before = self._oracle_files
+        if self.start_answer is None:
+            with _state_errors_reported():
+                missing = {name for name in _CHECKPOINTS if self.state_dir.read(name) is None}
+
+            def undo(path: Path) -> None:
+                for name in missing - before.get(path, missing):
+                    tamper(StateDirectory(path), name, "delete")
+
+            self.oracle.alter(undo)
+
+        def remember(path: Path) -> None:
+            before[path] = {name for name in _CHECKPOINTS if (path / name).exists()}
+
+        self.oracle.alter(remember)
+
     def check_state(self) -> None:
         """Checks the state directory without reading its files.
 
@@ -275,6 +301,7 @@ class Session:
             self.running_pods.clear()
         if from_tree:
             self.require(*_DISCOVERY)
+        self._undo_refused_start()
         chosen = self.from_tree and self.capabilities.makes(*_DISCOVERY)
         tree = self.tree() if from_tree or chosen else None
         args = messages.StartArgs(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging.pods import PodReading, PodResources, amount
 from numaproof.protocol.releases import between
 from numaproof.protocol.sets import CPUSet, ListFormatError
@@ -53,24 +54,24 @@ def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
         return None
 
 
-def reserved_count(config: messages.KubeletConfiguration, kubernetes: str) -> int:
-    """The number of reserved CPUs: those listed, or else the sum of the quantities, rounded up.
+def reserved_amounts(
+    config: messages.KubeletConfiguration, kubernetes: str, level: messages.Level
+) -> frozenset[Fraction]:
+    """The acceptable numbers of reserved CPUs before rounding up: those listed, or else the sum.
 
-    Each of the two quantities is first rounded to the nearest thousandth. (CPU-RESERVE-014.)
+    Since 1.37, the kubelet first rounds each quantity to the nearest thousandth. The documentation
+    doesn't say so, so below level ``kubelet`` the exact sum is acceptable, too. (CPU-RESERVE-014.)
     """
-    return math.ceil(reserved_amount(config, kubernetes))
-
-
-def reserved_amount(config: messages.KubeletConfiguration, kubernetes: str) -> Fraction:
-    """The number of reserved CPUs before it is rounded up."""
     named = reserved_cpus(config)
     if named is not None:
-        return Fraction(len(named))
-    amounts = [amount(each.get("cpu", 0)) for each in _reservations(config)]
+        return frozenset((Fraction(len(named)),))
+    exact = [amount(each.get("cpu", 0)) for each in _reservations(config)]
+    sums = {sum(exact, Fraction())}
     if kubernetes in _ROUNDS_RESERVATIONS:
         # The quantity is first rounded up to millionths.
-        amounts = [Fraction((math.ceil(one * 10**6) + 500) // 1000, 1000) for one in amounts]
-    return sum(amounts, Fraction())
+        rounded = (Fraction((math.ceil(one * 10**6) + 500) // 1000, 1000) for one in exact)
+        sums = {sum(rounded, Fraction())} | (set() if applies("kubelet", level) else sums)
+    return frozenset(sums)
 
 
 def memory_quantities(config: messages.KubeletConfiguration) -> Fraction:

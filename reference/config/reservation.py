@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from numaproof.reference.config.fields import ConfigError
@@ -14,6 +12,7 @@ from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from fractions import Fraction
 
     from numaproof.protocol.sets import CPUSet
     from numaproof.reference.config.configuration import Config
@@ -32,7 +31,7 @@ def reserved_cpus(
     Raises:
         ConfigError: a CPU reserved by id is not online, or an amount is invalid.
 
-    Requirements: CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014, CPU-RESERVE-016.
+    Requirements: CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-016.
     """
     if not config.named_cpus.issubset(online):
         raise ConfigError(
@@ -42,12 +41,11 @@ def reserved_cpus(
     return round_reservation(cpus_of(kube, "kube")) + round_reservation(cpus_of(system, "system"))
 
 
-def to_thousandths(amount: Fraction) -> Fraction:
-    """Rounds an amount up to millionths, then to the nearest thousandth.
+class ReservationRounding:
+    """Rounds each amount before the sum is rounded up: as documented, not at all."""
 
-    Requirements: CPU-RESERVE-014.
-    """
-    return Fraction((math.ceil(amount * 10**6) + 500) // 1000, 1000)
+    def of(self, amount: Fraction) -> Fraction:
+        return amount
 
 
 def cpus_of(amounts: Mapping[str, str], whose: str) -> Fraction:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
+from numaproof.reference.config.reservation import ReservationRounding
 from numaproof.reference.cpu.gauges import CPUGauges, by_node, exclusive_cpus
 from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
 from numaproof.reference.cpu.topology import union
@@ -21,6 +24,21 @@ from numaproof.reference.metrics import EXCLUSIVE, PER_NODE, SHARED_POOL
 if TYPE_CHECKING:
     from numaproof.reference.cpu.state import CPUState
     from numaproof.reference.topology.hints import Demand
+
+
+class ReservedInThousandths(ReservationRounding):
+    """Rounds reservations to thousandths of a CPU.
+
+    The amounts in kubeReserved and systemReserved are rounded up to millionths and then to the
+    nearest thousandth before they are added.
+
+    Requirements: CPU-RESERVE-014.
+    """
+
+    deviation = UndocumentedBehaviour("reservations-in-thousandths", between("1.37"))
+
+    def of(self, amount: Fraction) -> Fraction:
+        return Fraction((math.ceil(amount * 10**6) + 500) // 1000, 1000)
 
 
 class OwnPodRefused(StaticCPUPolicy):

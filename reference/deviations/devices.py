@@ -79,6 +79,21 @@ class AnyDeviceReused(DeviceManager):
         return super().near(affinity)._replace(reusable=ANYWHERE)
 
 
+class ReusableDevicesOutlivePod(DeviceManager):
+    """Remembers devices to reuse after their pod has left.
+
+    The hints for a pod that was refused count the devices of its init containers twice: as free
+    and as reusable.
+    """
+
+    deviation = UndocumentedBehaviour("reusable-devices-outlive-pod", ALL)
+
+    def release(self, uid: str, name: str) -> None:
+        reuse = self.state.reuse
+        super().release(uid, name)
+        self.state = self.state.with_reuse(reuse)
+
+
 class EndedInitDevicesDemanded(DeviceManager):
     """Refuses a running pod if its completed init container could not get its devices today.
 

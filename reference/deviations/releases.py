@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.cadvisor.discovery import NO_CPU, NodeOrder
 from numaproof.reference.config import gates
-from numaproof.reference.config.reservation import to_thousandths
+from numaproof.reference.config.reservation import ReservationRounding
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import CPURules, StaticCPUPolicy
@@ -65,7 +65,6 @@ class Release:
             disabled.
         foreign_memory_policies: Memory Manager policies that exist only on other platforms.
         unknown_fields: configuration fields that the release does not have and ignores.
-        reserves_exactly: whether CPU reservations are exact, not rounded to thousandths.
         pod_level, pod_level_without_gate: the effect of pod-level resources with the
             ``PodLevelResources`` gate on, and with it off.
         cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
@@ -94,7 +93,6 @@ class Release:
     hidden_topology_option: str
     foreign_memory_policies: tuple[str, ...]
     unknown_fields: frozenset[str]
-    reserves_exactly: bool
     pod_level: PodLevel
     pod_level_without_gate: PodLevel
     cpu_files: CPUFormats
@@ -114,7 +112,7 @@ class Release:
         return cast("type[Rule]", with_deviations(rule, self.deviations))
 
     def round_reservation(self, reserved: Fraction) -> Fraction:
-        return reserved if self.reserves_exactly else to_thousandths(reserved)
+        return self.rule(ReservationRounding)().of(reserved)
 
     def in_order(self, machine: MachineInfo) -> MachineInfo:
         return self.rule(NodeOrder)().of(machine)
@@ -210,7 +208,6 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
         ),
         "foreign_memory_policies": (),
         "unknown_fields": frozenset({"mergeDefaultEvictionSettings"}),
-        "reserves_exactly": True,
         "pod_level": "ignored",
         "pod_level_without_gate": "ignored",
         "cpu_files": formats.CPU_1_30,
@@ -268,7 +265,6 @@ _ROWS: Mapping[str, Mapping[str, Any]] = {
         "no_cpu": NO_CPU,
     },
     "1.37": {
-        "reserves_exactly": False,
         "cpu_files": formats.CPU_1_37,
         "memory_files": formats.MEMORY_1_37,
         "under_gates": {

@@ -104,14 +104,15 @@ class DeviceState:
             yield uid, ""
 
     def release(self, uid: str, _name: str) -> DeviceState:
-        """Removes all devices of the pod's containers.
+        """Removes all devices of the pod's containers, so that there are none to reuse.
 
         Requirements: DEV-INIT-002, DEV-REMOVE-001, DEV-RESTART-002.
         """
         held = {
             other: containers for other, containers in self.held_devices.items() if other != uid
         }
-        return replace(self, held_devices=held, allocated_devices=devices_by_resource(held))
+        reuse = _NO_REUSE if self.reuse.uid == uid else self.reuse
+        return DeviceState(self.lists, held, devices_by_resource(held), reuse)
 
     def with_reuse(self, reuse: ReusableDevices) -> DeviceState:
         return DeviceState(self.lists, self.held_devices, self.allocated_devices, reuse)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import (
@@ -11,7 +12,7 @@ from numaproof.conformance.judging.entitlement import (
     options,
     quota_limits,
     quota_spares_exclusive,
-    reserved_count,
+    reserved_amounts,
     reserved_cpus,
 )
 from numaproof.conformance.judging.invariants.view import View, Violation, format_place
@@ -48,10 +49,11 @@ def _reserved_as_configured(view: View) -> Iterator[Violation]:
             f" {format_numbers('CPU', named - given)} remained allocatable"
         )
         yield Violation("named-cpus-are-reserved", "CPU-RESERVE-007", message, named - given)
-    count = reserved_count(view.config, view.kubernetes)
-    if len(given) != count:
+    amounts = reserved_amounts(view.config, view.kubernetes, view.level)
+    counts = sorted({math.ceil(one) for one in amounts})
+    if len(given) not in counts:
         message = (
-            f"the configuration reserves {plural(count, 'CPU')}, but the implementation"
+            f"the configuration reserves {plural(counts[0], 'CPU')}, but the implementation"
             f" reserves {format_count('CPU', given)}"
         )
         yield Violation("reservation-in-full", "CPU-RESERVE-001", message, given)

@@ -13,7 +13,7 @@ from numaproof.conformance.judging.entitlement import (
     is_static,
     keeps_memory,
     memory_quantities,
-    reserved_amount,
+    reserved_amounts,
 )
 from numaproof.conformance.judging.invariants.view import (
     File,
@@ -76,7 +76,7 @@ def _shortages(view: View) -> Iterator[Violation]:
     pods = [one for uid, one in view.pod_readings.items() if uid in view.admitted_pods]
     limit, per_core = (int(config.get(name) or 0) for name in ("maxPods", "podsPerCore"))
     count = min(filter(None, (limit or _MAX_PODS, per_core * machine.num_cores)))
-    cpus = machine.num_cores - reserved_amount(config, view.kubernetes)
+    cpus = machine.num_cores - min(reserved_amounts(config, view.kubernetes, view.level))
     memory = machine.memory_capacity - memory_quantities(config)
     for resource, requests, allocatable in (
         ("pods", Fraction(len(pods)), Fraction(count)),
