@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,7 +42,6 @@ from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from numaproof.conformance.execution.run import Run, RunResult, Target
     from numaproof.protocol.machine import MachineInfo
@@ -145,6 +145,43 @@ def test_broken_invariants_without_a_matching_defect_fail(play: Play) -> None:
         result, run = play(target, UNEVEN)
         assert result.outcome == "fail"
         assert run.player.violations
+
+
+def test_files_that_a_refused_start_created_are_not_required(play: Play) -> None:
+    class Undoing(Reference):
+        """A kubelet whose refused starts leave the state directory unchanged."""
+
+        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            if not isinstance(args, messages.StartArgs):
+                return super().call(operation, args)
+            folder = Path(args.state_dir)
+            before = {*folder.iterdir()}
+            answer = super().call(operation, args)
+            if isinstance(answer, messages.StartRefused):
+                for created in {*folder.iterdir()} - before:
+                    created.unlink()
+            return answer
+
+    case = """
+        config:
+          memoryManagerPolicy: Static
+          kubeReserved: {cpu: 1, memory: 28Mi}
+          reservedMemory: [{numaNode: 0, limits: {memory: 128Mi}}]
+        steps:
+        - tamper: {file: memory_manager_state, how: write, text: "x"}
+        - tamper: {file: cpu_manager_state, how: delete}
+        - start: {}
+          expect: anything
+        - start: {config: {cpuManagerPolicy: static}}
+          expect: anything
+        - tamper: {file: cpu_manager_state, how: truncate}
+        - start: {}
+          expect: anything
+    """
+    for level, outcome in (("placement", "pass"), ("kubelet", "fail")):
+        for implementation, expected in ((Undoing, outcome), (Reference, "pass")):
+            result, _ = play(baseline_target(InProcess(implementation), level=level), case)
+            assert result.outcome == expected, (level, implementation, result.message)
 
 
 def test_each_baseline_reads_a_tree_at_most_once(
