@@ -16,7 +16,7 @@ from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology.hints import NO_AFFINITY, TopologyHint
+from numaproof.reference.topology.hints import ANYWHERE, NO_AFFINITY, TopologyHint
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
@@ -133,6 +133,12 @@ def small_containers_are_kept_out_of_groups(
         if _several(block.nodes) and block.size <= most and state.nodes[lowest].assignments:
             raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
     return after
+
+
+@seeds("MEM-GROUP-007").around(StaticMemoryPolicy, "_choose")
+def preferred_affinities_are_extended_anyway(rule: Any, affinity: TopologyHint) -> Any:
+    """Extends a preferred affinity with too little memory to a set that isn't preferred."""
+    return rule(affinity=affinity._replace(preferred=affinity.nodes == ANYWHERE))
 
 
 @seeds("MEM-GROUP-008")
