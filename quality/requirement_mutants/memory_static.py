@@ -16,7 +16,7 @@ from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology.hints import ANYWHERE, NO_AFFINITY, TopologyHint
+from numaproof.reference.topology.hints import NO_AFFINITY, TopologyHint
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Change, Changes, SubjectBugs, shape
@@ -135,10 +135,12 @@ def small_containers_are_kept_out_of_groups(
     return after
 
 
-@seeds("MEM-GROUP-007").around(StaticMemoryPolicy, "_choose")
-def preferred_affinities_are_extended_anyway(rule: Any, affinity: TopologyHint) -> Any:
+@seeds("MEM-GROUP-007").after(StaticMemoryPolicy, "best")
+def preferred_affinities_are_extended_anyway(
+    hint: TopologyHint | None, containing: int
+) -> TopologyHint | None:
     """Extends a preferred affinity with too little memory to a set that isn't preferred."""
-    return rule(affinity=affinity._replace(preferred=affinity.nodes == ANYWHERE))
+    return hint._replace(preferred=True) if hint and containing else hint
 
 
 @seeds("MEM-GROUP-008")
