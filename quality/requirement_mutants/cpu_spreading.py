@@ -24,7 +24,7 @@ from numaproof.reference.cpu.distribution import (
 )
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
-from numaproof.reference.topology.hints import Demand, TopologyHint
+from numaproof.reference.topology.hints import Demand, TopologyHint, sets_of
 from quality.requirement_mutants.cpu_options import add_early, allocating, matures, with_options
 from quality.seeding import Change, Changes, SubjectBugs, shape
 
@@ -559,6 +559,13 @@ def only_whole_sockets_are_aligned(self: Demand, nodes: int, fewest: int) -> boo
 def sockets_needed_are_rounded_down(self: Demand, nodes: int, fewest: int) -> bool:
     """Rounds the number of needed sockets down."""
     return len(_touched_sockets(self, nodes)) == max(1, fewest // self.per_socket)
+
+
+@seeds("CPU-OPT-ALIGNSOCKET-002").by(_preferring)
+def sockets_needed_are_those_of_free_nodes(self: Demand, nodes: int, fewest: int) -> bool:
+    """Counts the needed sockets with the CPUs that are free now, not on an empty machine."""
+    now = next(one.bit_count() for one in sets_of(self.nodes) if self.met_by(one))
+    return len(_touched_sockets(self, nodes)) == -(-now // self.per_socket)
 
 
 # Aligned CPUs

@@ -135,6 +135,14 @@ def small_containers_are_kept_out_of_groups(
     return after
 
 
+@seeds("MEM-GROUP-007").after(StaticMemoryPolicy, "best")
+def preferred_affinities_are_extended_anyway(
+    hint: TopologyHint | None, containing: int
+) -> TopologyHint | None:
+    """Extends a preferred affinity with too little memory to a set that isn't preferred."""
+    return hint._replace(preferred=True) if hint and containing else hint
+
+
 @seeds("MEM-GROUP-008")
 def unpreferred_affinities_are_as_narrow_as_the_least_demanding(changes: Changes) -> None:
     """Uses the narrowest hint of all resources as the target for affinities."""

@@ -63,7 +63,7 @@ for line in sys.stdin.buffer:
             sys.stdin.buffer.read()
             sys.exit()
     answer = reference.call(request.op, codec.decode_args(request))
-    if request.op == "remove":
+    if request.op == "merge":
         answer = messages.Fault("boom", "")
     sys.stdout.buffer.write(codec.encode_answer(request.id, answer))
     sys.stdout.flush()

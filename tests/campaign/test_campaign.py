@@ -95,7 +95,7 @@ def test_a_findings_first_scenario_is_shrunk_to_a_case_file(
 ) -> None:
     (finding,) = (one for one in campaign_summary.findings if one.file)
     assert finding.file is not None
-    assert (folder / finding.file).read_text().count("remove:") == 1
+    assert (folder / finding.file).read_text().count("merge:") == 1
     assert finding.reproduce.startswith(f"numaproof replay {finding.file} --kubernetes 1.35")
 
 
