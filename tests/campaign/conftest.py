@@ -52,7 +52,7 @@ admissions = 0
 for line in sys.stdin.buffer:
     request = codec.decode(line, codec.Request)
     admissions += request.op == "admit"
-    if admissions == 10:
+    if admissions == 5:
         try:
             os.unlink(folder + "/armed")
         except FileNotFoundError:

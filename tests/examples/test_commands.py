@@ -100,14 +100,20 @@ DRIVER = """#!/bin/sh
 exec numaproof reference
 """
 QUICKLY = f"""#!{sys.executable}
-# The command, but `check` plays the quick set, `fuzz` 20 examples, and minutes last a second.
+# The command, but `check` plays the quick set, `fuzz` 20 examples, `exhaust` has a bound of one
+# CPU, and minutes last a second.
+import sys
 from numaproof.cli import entry, main, targets
 targets._UNITS |= {{"m": 1, "h": 5}}
 main.cli.context_settings["default_map"] = {{
     "check": {{"quick": True}},
     "fuzz": {{"max_examples": 20}},
 }}
-entry.run()
+if "exhaust" in sys.argv:
+    from numaproof.conformance.exhaustion import exhaust
+    exhaust.BOUNDS["small"] = exhaust.Bound(1, ((1, 1, 1),), 1, 1)
+if __name__ == "__main__":
+    entry.run()
 """
 KUBELET = """apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -144,6 +150,8 @@ EXIT_CODES = {
     "* && cp -dR --parents sys/*": (0, 1),
     # The nodes have no room for all pods.
     "numaproof simulate --node nodes/ *": (1,),
+    # Nothing failed before.
+    "* --last-failed": (2,),
 }
 """The exit codes of commands that may fail."""
 

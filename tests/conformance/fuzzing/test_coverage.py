@@ -114,8 +114,8 @@ def test_targeted_search_reaches_more_than_random_search(monkeypatch: pytest.Mon
     target = target_of(InProcess(Reference))
 
     def batch_values(*aims: str) -> list[list[dict[str, float]]]:
-        """Returns what the examples of two batches reach."""
-        return [run_examples(target, BATCH, seed, aims=aims).values for seed in range(2)]
+        """Returns what the examples of three batches reach."""
+        return [run_examples(target, BATCH, seed, aims=aims).values for seed in range(3)]
 
     def best(batches: list[list[dict[str, float]]], aim: str) -> float:
         """Adds up the best half of the examples."""
