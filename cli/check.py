@@ -169,7 +169,7 @@ def _last_failed(out: Path) -> tuple[CaseOnMachine, ...]:
     from numaproof.reports.files import EVENTS, read_events
 
     if not (out / EVENTS).exists():
-        raise click.UsageError(f"there is no last run in {out}; check without --last-failed first")
+        raise click.UsageError(f"no run in {out} yet; check without --last-failed first")
     failed = failed_runs(read_events(out / EVENTS))
     if not failed:
         raise click.UsageError(

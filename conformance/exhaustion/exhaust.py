@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -28,13 +28,14 @@ from numaproof.reference.deviations.releases import release
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.exhaustion.stateless import Answering, Unit
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.protocol import messages
+    from numaproof.reference.deviations.releases import Release
 
 ASSIGNMENTS, MERGES, LIVES = "assignments", "merges", "lives"
 KINDS = (ASSIGNMENTS, MERGES, LIVES)
@@ -85,7 +86,7 @@ BOUNDS = {
 """The bounds that the command offers."""
 
 _MAX_CAUSES = 20
-"""The run ends after so many causes: what follows explains little."""
+"""The number of causes after which a run ends."""
 
 
 def exhaust(
@@ -103,40 +104,36 @@ def exhaust(
     sentences = tuple(bound.sentence(kind) for kind in ordered_kinds)
     yield replace(harness_run.started_event("exhaust", 0, {}), bound=sentences)
     search = _Search(harness_run, findings)
-    parts = {
-        ASSIGNMENTS: lambda: _assignments(bound, harness_run.target.kubernetes),
-        MERGES: lambda: _merges(bound, harness_run.target.kubernetes),
-    }
-    for kind in ordered_kinds:
-        if kind == LIVES:
-            for lives in _lives(bound):
-                yield from search.live(lives)
-        else:
-            for unit in parts[kind]():
-                yield from search.ask(unit)
-        if search.is_over:
-            break
+    rules = release(harness_run.target.kubernetes, follows_docs=True)
+    parts = chain.from_iterable(_PARTS[kind](bound, rules) for kind in ordered_kinds)
+    for part in takewhile(lambda _: not search.is_over, parts):
+        yield from search.live(part) if isinstance(part, Lives) else search.ask(part)
     yield harness_run.ended_event(search.outcomes)
 
 
-def _assignments(bound: Bound, kubernetes: str) -> Iterator[Unit]:
-    rules = release(kubernetes, follows_docs=True)
+def _assignments(bound: Bound, rules: Release) -> Iterator[Unit]:
     for cpus in range(1, bound.cpus + 1):
         for shape in shapes(cpus):
             yield from stateless.assignments(shape, rules)
 
 
-def _merges(bound: Bound, kubernetes: str) -> Iterator[Unit]:
-    rules = release(kubernetes, follows_docs=True)
+def _merges(bound: Bound, rules: Release) -> Iterator[Unit]:
     for size in bound.merges:
         yield from stateless.merges(*size, rules)
 
 
-def _lives(bound: Bound) -> Iterator[Lives]:
+def _lives(bound: Bound, _: Release) -> Iterator[Lives]:
     for cpus in range(1, bound.life_cpus + 1):
         for shape in plain_shapes(cpus):
             for config in bound.configurations:
                 yield Lives(shape, config, bound.actions)
+
+
+_PARTS: Mapping[str, Callable[[Bound, Release], Iterator[Unit | Lives]]] = {
+    ASSIGNMENTS: _assignments,
+    MERGES: _merges,
+    LIVES: _lives,
+}
 
 
 @dataclass
@@ -155,8 +152,6 @@ class _Search:
     def ask(self, unit: Unit) -> Iterator[events.AnyEvent]:
         """Asks the questions of a unit. What isn't obviously right is played as a scenario."""
         target = self.harness_run.target
-        if self.is_over:
-            return
         (first,) = islice(unit.questions(), 1)
         claims = needs.of_call(unit.operation, first, target.kubernetes, unit.machine, None)
         if not target.capabilities.makes(*claims):
@@ -207,8 +202,6 @@ class _Search:
 
     def live(self, lives: Lives) -> Iterator[events.AnyEvent]:
         """Plays the lives of a machine with a configuration."""
-        if self.is_over:
-            return
         with scratch_folder() as scratch:
             explorer = Explorer(self.harness_run.target, scratch)
             for scenario_run in lives.explore(explorer.play):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.cases.machine_properties import facts_of
 from numaproof.conformance.cases.schema import (
     Case,
     ContainerSpec,
@@ -140,7 +141,7 @@ class Lives:
                 yield (open_step(end=EndStep(_STAGED, _INIT)),)
         yield (_restart(),)
         yield (_restart(running=True),)
-        *others, last = sorted(_cpus(session.machine))
+        *others, last = facts_of(session.machine).all
         if others:
             yield (_restart(offline=str(last)),)
         for how in ("checksum", "delete"):
@@ -153,15 +154,6 @@ def _restart(**fields: Any) -> Step:
 
 def _life(config: KubeletConfiguration, steps: tuple[Step, ...], machine: MachineInfo) -> Case:
     return Case("exhaust", "A short life of a node", (), steps, config=config, machine=machine)
-
-
-def _cpus(machine: MachineInfo) -> list[int]:
-    return [
-        cpu
-        for node in machine.topology or ()
-        for core in node.cores or ()
-        for cpu in core.thread_ids or ()
-    ]
 
 
 def _state(session: Session) -> bytes:

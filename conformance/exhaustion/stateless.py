@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from numaproof.conformance.cases.machine_properties import facts_of
 from numaproof.conformance.cases.schema import AssignStep, Case, MergeStep, open_step
 from numaproof.conformance.execution.run import Scenario
 from numaproof.protocol import codec, messages
@@ -131,13 +132,7 @@ def assignments(shape: Shape, release: Release) -> Iterator[Assignments]:
 
 def _subsets(machine: MachineInfo) -> Iterator[CPUSet]:
     """The nonempty sets of the machine's CPUs."""
-    cpus = sorted(
-        cpu
-        for node in machine.topology or ()
-        for core in node.cores or ()
-        for cpu in core.thread_ids or ()
-    )
-    for free in _combinations(cpus):
+    for free in _combinations(tuple(facts_of(machine).all)):
         if free:
             yield CPUSet(free)
 

@@ -60,7 +60,7 @@ def reserved_amounts(
     """The acceptable numbers of reserved CPUs before rounding up: those listed, or else the sum.
 
     Since 1.37, the kubelet first rounds each quantity to the nearest thousandth. The documentation
-    doesn't say so, so below level ``kubelet`` the exact sum is acceptable, too. (CPU-RESERVE-014.)
+    doesn't say so, so below level ``kubelet`` the exact sum is also acceptable. (CPU-RESERVE-014.)
     """
     named = reserved_cpus(config)
     if named is not None:

@@ -45,7 +45,7 @@ def _removing(
     self: StartedNode,
     args: messages.RemoveArgs,
 ) -> Any:
-    """Changes the node after the removal of a pod; gets the node as it was before."""
+    """Changes the node after a pod is removed, given the node from before."""
     before = (self.cpus.state, self.memory.state, self.device_manager.state)
     answer = rule()
     if args.container is None:

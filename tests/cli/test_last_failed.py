@@ -35,7 +35,7 @@ def test_only_what_failed_is_played_again(command: Command, program: Program) ->
     ended = command(*check, "--last-failed")
     assert (ended.code, ended.err.splitlines()[-1]) == (
         2,
-        "Error: there is no last run in numaproof-report/check; check without --last-failed first",
+        "Error: no run in numaproof-report/check yet; check without --last-failed first",
     )
     # A failure is followed by cases that aren't played.
     ended = command(*check, "--select", "example-*", "--fail-fast")
