@@ -10,6 +10,7 @@ from numaproof.cli.choice import Choice
 from numaproof.cli.harness import run_harness
 from numaproof.cli.outputs import FINDINGS, out_option
 from numaproof.cli.targets import target_options
+from numaproof.conformance.exhaustion.kinds import BOUND_NAMES, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,23 +19,20 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.protocol.events import AnyEvent
 
-_BOUNDS = ("small", "medium", "large")
-_KINDS = ("assignments", "merges", "lives")
-
 
 @click.command()
 @target_options
 @click.option(
     "--bound",
-    type=Choice(_BOUNDS),
-    default=_BOUNDS[0],
+    type=Choice(BOUND_NAMES),
+    default=BOUND_NAMES[0],
     help="How large machines, hints and lives get; the first line of the output says it in numbers"
-    f" (default: {_BOUNDS[0]}).",
+    f" (default: {BOUND_NAMES[0]}).",
 )
 @click.option(
     "--kind",
     "kinds",
-    type=Choice(_KINDS),
+    type=Choice(KINDS),
     multiple=True,
     help="Enumerate only these. Repeatable (default: all).",
 )
@@ -54,7 +52,7 @@ def exhaust(*, bound: str, kinds: tuple[str, ...], out: Path, as_json: bool, **t
       numaproof exhaust --implementation "./my-driver"
       numaproof exhaust --bound medium --kind lives
     """
-    from numaproof.conformance.exhaustion.exhaust import BOUNDS, KINDS
+    from numaproof.conformance.exhaustion.bounds import BOUNDS
     from numaproof.conformance.exhaustion.exhaust import exhaust as enumerate_all
     from numaproof.conformance.fuzzing.exploration import FOUND
 

@@ -405,7 +405,7 @@ class Run:
         """The broken invariants that no known defect explains."""
         return [
             violation
-            for violation, facts in self.player.broken_invariants
+            for violation, facts, _ in self.player.broken_invariants
             if known_defects.explain(violation, facts, self._known_defects) is None
         ]
 

@@ -13,7 +13,9 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
+from msgspec import structs
+
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +29,9 @@ MAX_THREADS = 2
 
 _MEMORY = 1 << 30
 """The memory of a NUMA node, in bytes."""
+
+_PAGES = HugePages(page_size=2048, num_pages=32)
+"""The huge pages of a NUMA node: 64 MiB."""
 
 Tree = int | tuple["Tree", ...]
 """A part of a machine: the number of a core's threads, or smaller parts, largest first."""
@@ -79,7 +84,10 @@ class Shape:
         )
 
     def machine(self) -> MachineInfo:
-        """The machine as cAdvisor describes it, with 1 GiB of memory on each NUMA node."""
+        """The machine as cAdvisor describes it, with 1 GiB of memory on each NUMA node.
+
+        64 MiB of it are huge pages.
+        """
         cores = list(_cores(self.tree))
         ids = _cpu_ids([threads for _, threads in cores], self.numbering)
         nodes: dict[int, list[Core]] = {}
@@ -94,8 +102,10 @@ class Shape:
             num_physical_cores=len(cores),
             num_sockets=len(sockets),
             memory_capacity=_MEMORY * len(nodes),
+            hugepages=(structs.replace(_PAGES, num_pages=_PAGES.num_pages * len(nodes)),),
             topology=tuple(
-                Node(node, _MEMORY, cores=tuple(inside)) for node, inside in sorted(nodes.items())
+                Node(node, _MEMORY, (_PAGES,), cores=tuple(inside))
+                for node, inside in sorted(nodes.items())
             ),
         )
 

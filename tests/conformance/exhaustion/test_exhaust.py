@@ -11,8 +11,10 @@ from builders.fuzz_runs import found_in, harness_run, replay_case
 from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.run import reference_target
-from numaproof.conformance.exhaustion.exhaust import KINDS, Bound, exhaust
-from numaproof.conformance.exhaustion.lives import CONFIGURATIONS
+from numaproof.conformance.exhaustion.bounds import Bound, LivesSize, MergesSize
+from numaproof.conformance.exhaustion.exhaust import exhaust
+from numaproof.conformance.exhaustion.kinds import KINDS
+from numaproof.conformance.exhaustion.setups import CPU_SETUPS
 from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.run import Target
 
-TINY = Bound(2, ((2, 1, 2),), 2, 2, CONFIGURATIONS[::5])
+TINY = Bound(2, (MergesSize(2, 1, 2),), (LivesSize("CPU Manager", CPU_SETUPS[::5], 2, 2),))
 
 
 def run(target: Target, findings: Path, *kinds: str) -> list[events.AnyEvent]:
@@ -38,7 +40,7 @@ def test_the_reference_has_no_counterexample(tmp_path: Path) -> None:
     assert started.bound == (
         "every assignment on machines of up to 2 CPUs",
         "every merge (2 nodes, 1 provider, up to 2 hints each)",
-        "every life of up to 2 actions on machines of up to 2 CPUs, in 4 configurations",
+        "every life (CPU Manager: 2 configurations, up to 2 CPUs and 2 actions)",
     )
     assert isinstance(ended, events.RunEnded)
     assert ended.outcomes.keys() <= {"pass", "expected failure"}
