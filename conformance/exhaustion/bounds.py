@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.conformance.exhaustion.kinds import ASSIGNMENTS, BOUND_NAMES, LIVES, MERGES
+from numaproof.conformance.exhaustion.kinds import ASSIGNMENTS, LIVES, MERGES
 from numaproof.conformance.exhaustion.lives import Lives, plain_shapes
 from numaproof.conformance.exhaustion.setups import (
     CPU_SETUPS,
@@ -64,11 +64,13 @@ class Bound:
     """The size of what is enumerated.
 
     Attributes:
+        name: its name in options and reports.
         cpus: the most CPUs of a machine, for assignments.
         merges: the sizes of merges.
         lives: the sizes of lives.
     """
 
+    name: str
     cpus: int
     merges: tuple[MergesSize, ...]
     lives: tuple[LivesSize, ...]
@@ -118,19 +120,22 @@ _PARTS: Mapping[str, Callable[[Bound, Release], Iterator[Part]]] = {
 _CPUS, _OTHERS = "CPU Manager", "Memory and Device Managers"
 
 _SMALL = Bound(
+    "small",
     4,
     (MergesSize(2, 2, 8), MergesSize(3, 2, 2)),
     (LivesSize(_OTHERS, FEW_OTHER_SETUPS, 2, 3), LivesSize(_CPUS, FEW_CPU_SETUPS, 3, 3)),
 )
 _MEDIUM = Bound(
+    "medium",
     5,
     (MergesSize(2, 2, 8), MergesSize(2, 3, 2), MergesSize(3, 2, 3)),
     (LivesSize(_OTHERS, OTHER_SETUPS, 3, 3), LivesSize(_CPUS, CPU_SETUPS, 4, 3)),
 )
 _LARGE = Bound(
+    "large",
     6,
     (MergesSize(2, 3, 3), MergesSize(3, 2, 4), MergesSize(4, 2, 2)),
     (LivesSize(_OTHERS, OTHER_SETUPS, 3, 4), LivesSize(_CPUS, CPU_SETUPS, 4, 4)),
 )
-BOUNDS = dict(zip(BOUND_NAMES, (_SMALL, _MEDIUM, _LARGE), strict=True))
+BOUNDS = {bound.name: bound for bound in (_SMALL, _MEDIUM, _LARGE)}
 """The bounds that commands offer."""

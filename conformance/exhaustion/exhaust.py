@@ -37,7 +37,9 @@ def exhaust(
     """
     ordered_kinds = [kind for kind in KINDS if kind in kinds]
     yield replace(
-        harness_run.started_event("exhaust", 0, {}), bound=tuple(map(bound.sentence, ordered_kinds))
+        harness_run.started_event("exhaust", 0, {}),
+        bound=tuple(map(bound.sentence, ordered_kinds)),
+        bound_name=bound.name,
     )
     search = Search(harness_run.target)
     causes: set[str] = set()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numaproof.campaign.planning import CampaignSpec
 
-TINY = Bound(2, (MergesSize(1, 1, 1),), (LivesSize("CPU Manager", CPU_SETUPS[:1], 1, 1),))
+TINY = Bound("tiny", 2, (MergesSize(1, 1, 1),), (LivesSize("CPU Manager", CPU_SETUPS[:1], 1, 1),))
 
 
 def test_all_parts_are_played_and_a_cause_is_found_once(

@@ -111,7 +111,7 @@ main.cli.context_settings["default_map"] = {{
 }}
 if "exhaust" in sys.argv:
     from numaproof.conformance.exhaustion import bounds
-    bounds.BOUNDS["small"] = bounds.Bound(1, (bounds.MergesSize(1, 1, 1),), ())
+    bounds.BOUNDS["small"] = bounds.Bound("small", 1, (bounds.MergesSize(1, 1, 1),), ())
 if __name__ == "__main__":
     entry.run()
 """

@@ -18,6 +18,7 @@ from numaproof.conformance.exhaustion.setups import CPU_SETUPS
 from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
+from numaproof.reports.badge import badge
 from numaproof.reports.summary import summarize
 from numaproof.reports.wording import setting
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.run import Target
 
-TINY = Bound(2, (MergesSize(2, 1, 2),), (LivesSize("CPU Manager", CPU_SETUPS[::5], 2, 2),))
+TINY = Bound("tiny", 2, (MergesSize(2, 1, 2),), (LivesSize("CPU Manager", CPU_SETUPS[::5], 2, 2),))
 
 
 def run(target: Target, findings: Path, *kinds: str) -> list[events.AnyEvent]:
@@ -47,6 +48,7 @@ def test_the_reference_has_no_counterexample(tmp_path: Path) -> None:
     summary = summarize(stream)
     assert summary.verdict == "passed"
     assert dict(setting(summary))["Bound"] == "; ".join(started.bound)
+    assert "no counterexample, bound tiny" in badge(summary)
     assert not list(tmp_path.iterdir())
 
 
