@@ -92,10 +92,16 @@ class Bound:
         return _PARTS[kind](self, rules)
 
 
+_MIRRORED = 10
+"""One in this many machines is also enumerated with its parts in reverse order."""
+
+
 def _assignments(bound: Bound, rules: Release) -> Iterator[Part]:
     for cpus in range(1, bound.cpus + 1):
-        for shape in shapes(cpus):
+        for number, shape in enumerate(shapes(cpus)):
             yield tuple(assignments(shape, rules))
+            if number % _MIRRORED == 0 and shape.mirrored != shape:
+                yield tuple(assignments(shape.mirrored, rules))
 
 
 def _merges(bound: Bound, rules: Release) -> Iterator[Part]:

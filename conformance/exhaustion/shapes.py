@@ -8,7 +8,7 @@ without gaps (offline CPUs).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
@@ -73,6 +73,11 @@ class Shape:
         return f"{top} {_text(self.tree)} {self.numbering}"
 
     @property
+    def mirrored(self) -> Shape:
+        """The same machine with its parts in reverse order."""
+        return replace(self, tree=_reverse(self.tree))
+
+    @property
     def has_one_cache_each(self) -> bool:
         """Whether the CPUs of each inner part share one cache."""
         return all(
@@ -127,6 +132,10 @@ def shapes(cpus: int) -> Iterator[Shape]:
                 if machine not in machines:
                     machines.add(machine)
                     yield shape
+
+
+def _reverse(parts: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    return tuple(part if isinstance(part, int) else _reverse(part) for part in reversed(parts))
 
 
 def _text(tree: Tree) -> str:
