@@ -100,8 +100,8 @@ def _assignments(bound: Bound, rules: Release) -> Iterator[Part]:
     for cpus in range(1, bound.cpus + 1):
         for number, shape in enumerate(shapes(cpus)):
             yield tuple(assignments(shape, rules))
-            if number % _MIRRORED == 0 and shape.mirrored != shape:
-                yield tuple(assignments(shape.mirrored, rules))
+            if number % _MIRRORED == 0 and shape.mirror != shape:
+                yield tuple(assignments(shape.mirror, rules))
 
 
 def _merges(bound: Bound, rules: Release) -> Iterator[Part]:

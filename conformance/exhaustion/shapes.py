@@ -73,7 +73,7 @@ class Shape:
         return f"{top} {_text(self.tree)} {self.numbering}"
 
     @property
-    def mirrored(self) -> Shape:
+    def mirror(self) -> Shape:
         """The same machine with its parts in reverse order."""
         return replace(self, tree=_reverse(self.tree))
 

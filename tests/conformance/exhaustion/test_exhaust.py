@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from builders.fuzz_runs import found_in, harness_run, replay_case
 from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.implementation import Crashed
 from numaproof.conformance.execution.run import reference_target
 from numaproof.conformance.exhaustion.bounds import Bound, LivesSize, MergesSize
 from numaproof.conformance.exhaustion.exhaust import exhaust
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
 TINY = Bound("tiny", 2, (MergesSize(2, 1, 2),), (LivesSize("CPU Manager", CPU_SETUPS[::5], 2, 2),))
 
 
-def run(target: Target, findings: Path, *kinds: str) -> list[events.AnyEvent]:
-    return list(exhaust(harness_run(target), TINY, kinds or KINDS, findings))
+def run(
+    target: Target, findings: Path, *kinds: str, other: Target | None = None
+) -> list[events.AnyEvent]:
+    return list(exhaust(harness_run(target), TINY, kinds or KINDS, findings, other))
 
 
 def test_the_reference_has_no_counterexample(tmp_path: Path) -> None:
@@ -86,3 +90,41 @@ def test_a_fault_is_found_once_with_its_smallest_case(
     assert found.file
     (case,) = loading.read_file(tmp_path / found.file)
     assert replay_case(case, target, tmp_path / "replay").outcome == found.outcome
+
+
+def test_answers_are_compared_with_another_implementation(tmp_path: Path) -> None:
+    target, other = target_of(changed_reference()), target_of(changed_reference(merge=impatient))
+    stream = run(target, tmp_path, "merges", "lives", other=replace(other, command=("./other",)))
+    assert isinstance(stream[0], events.RunStarted)
+    assert stream[0].left == other.hello
+    (found,) = found_in(stream)
+    assert found.finding
+    assert found.finding.source == "other side"
+    assert found.reproduce == (
+        f"numaproof diff --right ./other --kubernetes {target.kubernetes} {found.file}"
+    )
+
+
+class Ends:
+    """A reference that ends when it is asked for the state."""
+
+    def __init__(self) -> None:
+        self._reference = changed_reference()
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        if operation == "state":
+            raise Crashed("it ended", "")
+        return self._reference.call(operation, args)
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def test_a_failure_of_the_other_implementation_ends_the_run(tmp_path: Path) -> None:
+    target, other = target_of(changed_reference()), target_of(Ends())
+    stream = run(target, tmp_path, "lives", other=other)
+    assert found_in(stream) == []
+    ended = stream[-1]
+    assert isinstance(ended, events.RunEnded)
+    assert not ended.complete
+    assert ended.message == "the program to compare with failed: it ended"

@@ -56,18 +56,18 @@ def mirror(shape: Shape) -> dict[int, int]:
         cores = [core for node in of.machine().topology or () for core in node.cores or ()]
         return [core.thread_ids or () for core in sorted(cores, key=lambda core: core.core_id)]
 
-    pairs = zip(cpus(shape), reversed(cpus(shape.mirrored)), strict=True)
+    pairs = zip(cpus(shape), reversed(cpus(shape.mirror)), strict=True)
     return {one: other for core in pairs for one, other in zip(*core, strict=True)}
 
 
 def test_machines_with_parts_in_another_order_admit_the_same() -> None:
-    mirrored_shapes = [shape for shape in shapes(4) if shape.mirrored != shape]
+    mirrored_shapes = [shape for shape in shapes(4) if shape.mirror != shape]
     assert len(mirrored_shapes) > 50
     for shape in mirrored_shapes[::9]:
         counterpart = mirror(shape)
         pairs = zip(
             stateless.assignments(shape, RELEASE),
-            stateless.assignments(shape.mirrored, RELEASE),
+            stateless.assignments(shape.mirror, RELEASE),
             strict=True,
         )
         for unit, other in pairs:
