@@ -76,7 +76,7 @@ _STATIC_MEMORY = {
 _CPU_PODS = (
     PodSpec("one", {"app": _container(1)}),
     PodSpec("pair", {"first": _container(1), "second": _container(1)}),
-    PodSpec("staged", {"app": _container(1)}, {"init": _container(2)}),
+    PodSpec("staged", {"app": _container(1)}, {"init": _container(1)}),
 )
 _MEMORY_PODS = (
     PodSpec("pages", {"app": _container("500m", others={_PAGES: "48Mi"})}),
