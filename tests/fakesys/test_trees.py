@@ -63,6 +63,28 @@ def test_isolated_cpus_exist() -> None:
         build_tree(small(isolated=2))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"nohz_full": 2}, r"nohz_full: CPU 2 does not exist \(the CPUs are 0-1\)"),
+        ({"possible_nodes": 1}, "possible_nodes: must include all nodes"),
+        ({"surplus": "1-3"}, "surplus: must not include possible CPUs"),
+        (
+            {"nodes": [{"nodes": 0, "memory": "4Gi", "access": [{"initiators": 3}]}]},
+            "nodes: initiator 3 is not a node",
+        ),
+        (
+            {"topology": {"sockets": 3, "cores_per_socket": 1, "cores_per_cluster": 1,
+                          "cluster_ids": "0-1"}},
+            "topology.cluster_ids: 3 clusters cannot share 2 cluster ids evenly",
+        ),
+    ],
+)  # fmt: skip
+def test_what_kernels_do_not_write_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProfileError, match=message):
+        build_tree(small(**fields))
+
+
 def test_the_discovery_tree_is_a_subset_of_the_full_one() -> None:
     profile = load_profile("epyc-7451-2s")
     full, part = build_tree(profile), build_tree(profile, detail="discovery")
