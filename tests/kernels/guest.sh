@@ -10,11 +10,10 @@ for option in $(cat /proc/cmdline); do
       for cpu in $(echo "${option#offline=}" | tr , ' '); do
         echo 0 > "/sys/devices/system/cpu/cpu$cpu/online"
       done ;;
-    pages=*) # SIZE:NODE:COUNT,...: huge pages of a node, where the boot option cannot set them
-      for part in $(echo "${option#pages=}" | tr , ' '); do
-        size=${part%%:*} rest=${part#*:}
-        echo "${rest#*:}" > \
-          "/sys/devices/system/node/node${rest%:*}/hugepages/hugepages-$size/nr_hugepages"
+    unplug=*)
+      for cpu in $(echo "${option#unplug=}" | tr , ' '); do
+        echo 1 > "/sys/devices/system/cpu/cpu$cpu/firmware_node/eject"
+        while [ -e "/sys/devices/system/cpu/cpu$cpu" ]; do :; done
       done ;;
   esac
 done
