@@ -105,9 +105,14 @@ class ProfileMachine:
             cache.write(f"machine-{self.name}", key, saved)
         return saved.info
 
-    def _discover(self) -> MachineInfo | None:
+    @cached_property
+    def kernel_info(self) -> MachineInfo | None:
+        """The machine with the cores that the kernel lists, rather than those of the kubelet."""
+        return self._discover(by_siblings=True)
+
+    def _discover(self, *, by_siblings: bool = False) -> MachineInfo | None:
         try:
-            return discover(self.tree.in_memory_tree.root)
+            return discover(self.tree.in_memory_tree.root, by_siblings=by_siblings)
         except DiscoveryError:
             return None
 
@@ -144,7 +149,7 @@ def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
 
     If the kubelet misreads the tree, implementations needn't find the machine that cases describe.
     """
-    if _discovers(case) or machine.repeats_core_ids:
+    if discovers(case) or machine.repeats_core_ids:
         return False
     if all(step.verb in _WITHOUT_NODE for step in case.steps):
         return False
@@ -154,7 +159,8 @@ def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
     )
 
 
-def _discovers(case: Case) -> bool:
+def discovers(case: Case) -> bool:
+    """Whether a case discovers the machine from its tree."""
     return any(step.discover or (step.start and step.start.tree) for step in case.steps)
 
 
@@ -191,7 +197,7 @@ def _fits(machine: ProfileMachine, case: Case) -> bool:
     named = any(fnmatchcase(machine.name, pattern) for pattern in selector.names)
     if selector.names and not named:
         return False
-    if machine.is_for_discovery and not (named or _discovers(case)):
+    if machine.is_for_discovery and not (named or discovers(case)):
         return False
     if machine.facts is None:
         return named
