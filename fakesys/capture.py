@@ -530,7 +530,7 @@ _SIGNS: tuple[tuple[str, Architecture], ...] = (
     (r"(?m)^vendor_id\s*: IBM/S390", "s390x"),
     (r"(?m)^arch\s*: IA-64", "ia64"),
     (r"(?m)^(timebase|cpu\s*: (POWER|Cell|PPC))", "ppc64"),
-    (r"(?m)^model name\s*: ARMv[0-7]", "arm"),
+    (r"(?m)^model name\s*: ARMv[0-7]|^CPU architecture\s*: [0-7]$", "arm"),
     (r"(?m)^CPU implementer\s*:", "arm64"),
     (r"(?m)^hart\s*:", "riscv64"),
     (r"(?m)^flags\s*:.* lm( |$)", "x86_64"),

@@ -142,6 +142,14 @@ def _arm(_: CpuInfo, processor: _Processor) -> _Rows:
     return [("processor", processor.cpu.number), *defaults.items()]
 
 
+_ARM32 = {"Features": "half thumb fastmult vfp edsp neon vfpv3 tls", "CPU architecture": "7"}
+
+
+def _arm32(info: CpuInfo, processor: _Processor) -> _Rows:
+    first, *others = _with_fields(_arm(info, processor), _ARM32)
+    return [first, *_optional([("model name", info.model)]), *others]
+
+
 def _power(info: CpuInfo, processor: _Processor) -> _Rows:
     return [
         ("processor", processor.cpu.number),
@@ -201,7 +209,7 @@ _FORMS: Mapping[str, _Form] = {
     "x86_64": _blocks(_x86_64),
     "i386": _blocks(_x86),
     "arm64": _blocks(_arm),
-    "arm": _blocks(_arm),
+    "arm": _blocks(_arm32),
     "ppc64": _blocks(_power),
     "s390x": _s390x,
     "ia64": _blocks(_itanium, pad=11),

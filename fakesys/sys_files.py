@@ -89,8 +89,8 @@ def _has_siblings(machine: Machine) -> bool:
 
 
 def _cannot_go_offline(architecture: str, sysfs: Sysfs) -> bool:
-    """Whether CPU 0 cannot go offline, as on PCs and on mainframes with newer kernels."""
-    return architecture in _PC or (architecture == "s390x" and sysfs == "full")
+    """Whether CPU 0 cannot go offline, as on PCs, 32-bit Arm, and mainframes with newer kernels."""
+    return architecture in (*_PC, "arm") or (architecture == "s390x" and sysfs == "full")
 
 
 def _node_links(machine: Machine) -> Iterator[tuple[str, Entry]]:

@@ -38,7 +38,7 @@ def main() -> int:
         boots = [pool.submit(guests.archive_of, shape, args.folder) for shape in wanted]
     exempt = comparison.exemptions()
     problems: dict[str, str] = {}
-    total: Counter[str] = Counter()
+    total = Counter(dict.fromkeys(comparison.Comparison.__struct_fields__, 0))
     print(f"{'shape':<32}{'files':>6}{'equal':>7}{'differ':>7}{'absent':>7}{'wrong':>6}")
     for shape, boot in zip(wanted, boots, strict=True):
         try:

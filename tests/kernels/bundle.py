@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LIST = Path(__file__).with_name("bundled.yaml")
 _MACHINES = Path(__file__).parents[2] / "fixtures/machines"
-_TAGS = {"x86_64": "x86", "arm64": "arm64"}
+_TAGS = {"x86_64": "x86", "arm64": "arm64", "i386": "x86", "arm": "arm"}
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,16 +39,14 @@ def profile_of(shape: guests.Shape, entry: Entry, archive: Path) -> Profile:
     source = f"Linux {shape.kernel} in qemu (`-smp {shape.cpus}`){boot}; captured by tests/kernels."
     with open_tree(archive) as root:
         profile = capture(root, shape.name, title=entry.title, source=source)
-    return msgspec.structs.replace(
-        profile,
-        tags=(_TAGS[shape.architecture], "vm", *entry.tags),
-        nodes=tuple(
-            msgspec.structs.replace(row, memory=memory)
-            for row, memory in zip(profile.nodes, entry.memory, strict=True)
-        )
-        if entry.memory
-        else profile.nodes,
-    )
+    profile = msgspec.structs.replace(profile, tags=(_TAGS[shape.architecture], "vm", *entry.tags))
+    if not entry.memory:
+        return profile
+    if not profile.nodes:
+        return msgspec.structs.replace(profile, memory=entry.memory[0])
+    rows = zip(profile.nodes, entry.memory, strict=True)
+    nodes = tuple(msgspec.structs.replace(row, memory=memory) for row, memory in rows)
+    return msgspec.structs.replace(profile, nodes=nodes)
 
 
 def main() -> None:

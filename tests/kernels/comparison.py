@@ -101,7 +101,7 @@ def rebuild(archive: Path) -> Mapping[str, Entry]:
     """
     with open_tree(archive) as root:
         profile = capture(root, "captured")
-    literal = (*profile.files, *profile.lacks, *profile.trailing_nul)
+    literal = (*profile.files, *profile.trailing_nul)
     if literal:
         raise LiteralError(f"no field of a profile describes {', '.join(literal)}")
     return build_tree(profile)

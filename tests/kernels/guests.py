@@ -35,7 +35,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A guest, as `shapes.yaml` describes it."""
 
     name: str
-    architecture: Literal["x86_64", "arm64"] = "x86_64"
+    architecture: Literal["x86_64", "arm64", "i386", "arm"] = "x86_64"
     kernel: str = "6.1"
     cpus: str
     model: str = ""
@@ -73,6 +73,13 @@ _ARCHITECTURES = {
     "arm64": _Architecture(
         *("qemu-system-aarch64", "qemu-system-arm", "virt,gic-version=3"),
         *("cortex-a57", "ttyAMA0", "arm64"),
+    ),
+    "i386": _Architecture(
+        "qemu-system-i386", "qemu-system-x86", "q35", "Skylake-Server", "ttyS0", "i386"
+    ),
+    "arm": _Architecture(
+        *("qemu-system-arm", "qemu-system-arm", "virt,highmem=off"),
+        *("cortex-a15", "ttyAMA0", "armhf"),
     ),
 }
 
