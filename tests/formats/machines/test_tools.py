@@ -170,7 +170,7 @@ def test_lscpu_describes_the_cores(name: str, tree: Path) -> None:
 
 @pytest.mark.commands
 @pytest.mark.skipif(not shutil.which("lstopo"), reason="needs lstopo")
-@pytest.mark.parametrize("name", SEEN_BY_TOOLS)
+@pytest.mark.parametrize("name", [one for one in SEEN_BY_TOOLS if not one.startswith("opteron")])
 def test_lstopo_describes_everything(name: str, tree: Path) -> None:
     machine = discovered(name)
     if not by_node(machine):
