@@ -12,10 +12,11 @@ from numaproof.fakesys.cache_rows import cache_rows
 from numaproof.fakesys.entries import ACCESS_FILES, CPU, ID_FILES, KERNEL, NODE, SYSTEM
 from numaproof.fakesys.fields import format_kilobytes
 from numaproof.fakesys.layout import apply_distances, cpu_number, lay_out, lay_out_regular
-from numaproof.fakesys.machine import MAX_CPUS, Cpu, Machine, ProfileError
+from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, ProfileError
 from numaproof.fakesys.profile import (
     DEFAULT_KERNEL_MAX,
     MAX_KERNEL_MAX,
+    MAX_SPEED,
     Access,
     Architecture,
     CpuInfo,
@@ -160,13 +161,13 @@ def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Prof
         sysfs=_sysfs(snapshot),
         topology=topology,
         cpus=_cpu_rows(cpus, topology, any_cache=any(cpu.cache for cpu in cpus)),
-        possible=_possible(snapshot, CPU, snapshot.cpus),
+        possible=_possible(snapshot, CPU, snapshot.cpus, MAX_CPUS),
         surplus=_surplus(snapshot),
         isolated=_set_at_boot(snapshot, "isolated"),
         nohz_full=_set_at_boot(snapshot, "nohz_full"),
         kernel_max=_kernel_max(snapshot),
         nodes=_node_rows(snapshot, topology, {cpu.number for cpu in cpus if cpu.online}),
-        possible_nodes=_possible(snapshot, NODE, snapshot.members),
+        possible_nodes=_possible(snapshot, NODE, snapshot.members, MAX_NODES),
         memory=format_kilobytes(mem_total(snapshot.text("proc/meminfo") or "") or 0),
         hugepages={
             format_kilobytes(size): n for size, n in snapshot.hugepages(f"{KERNEL}/mm").items()
@@ -301,8 +302,11 @@ def _access(snapshot: Snapshot, node: int) -> tuple[Access, ...]:
         if access != number or not set(initiators) <= set(snapshot.members):
             break
         base = f"{NODE}/node{node}/access{access}/initiators"
-        values = {name: snapshot.number(f"{base}/{name}") or None for name in ACCESS_FILES}
-        found.append(Access(initiators=_format_numbers(initiators), **values))
+        numbers = {name: snapshot.number(f"{base}/{name}") for name in ACCESS_FILES}
+        speeds = {
+            name: number for name, number in numbers.items() if 0 < (number or 0) <= MAX_SPEED
+        }
+        found.append(Access(initiators=_format_numbers(initiators), **speeds))
     return tuple(found)
 
 
@@ -317,10 +321,11 @@ def _format_numbers(numbers: Sequence[int]) -> str | int:
     return numbers[0] if len(numbers) == 1 else format_list(numbers)
 
 
-def _possible(snapshot: Snapshot, folder: str, present: Collection[int]) -> str | None:
-    """Returns the list of possible CPUs or nodes, or None if these are the ones present."""
+def _possible(snapshot: Snapshot, folder: str, present: Collection[int], limit: int) -> str | None:
+    """Returns the list of possible CPUs or nodes, or None if these are present or too large."""
     possible = set(snapshot.cpu_set(f"{folder}/possible") or ())
-    return format_list(possible) if possible > set(present) else None
+    fits = possible > set(present) and max(possible) < limit
+    return format_list(possible) if fits else None
 
 
 def _surplus(snapshot: Snapshot) -> str | None:

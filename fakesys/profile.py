@@ -10,11 +10,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+MAX_SPEED = 2**40
+"""The largest latency in nanoseconds, and the largest bandwidth in MiB per second."""
+
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._+-]{0,99}$")]
 Text = Annotated[str, Meta(min_length=1, max_length=4000)]
 Line = Annotated[str, Meta(max_length=400, pattern=r"^[^\n]*$")]
 Count = Annotated[int, Meta(ge=1, le=8192)]
-Bandwidth = Annotated[int, Meta(ge=1, le=2**40)]
+Speed = Annotated[int, Meta(ge=1, le=MAX_SPEED)]
 Size = str | int
 Pages = Annotated[Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]], Meta(max_length=64)]
 Sequence = str | int
@@ -115,10 +118,10 @@ class Access(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     """
 
     initiators: List
-    read_latency: Count | None = None
-    write_latency: Count | None = None
-    read_bandwidth: Bandwidth | None = None
-    write_bandwidth: Bandwidth | None = None
+    read_latency: Speed | None = None
+    write_latency: Speed | None = None
+    read_bandwidth: Speed | None = None
+    write_bandwidth: Speed | None = None
 
 
 class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

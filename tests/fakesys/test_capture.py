@@ -266,6 +266,24 @@ def test_whatever_a_kernel_may_report_is_captured_in_a_field(tmp_path: Path) -> 
     assert capture(tmp_path / "root", "booted", source="Here") == profile
 
 
+def test_what_no_field_can_describe_stays_in_files(tmp_path: Path) -> None:
+    profile = load_profile("x86-hmat")
+    write_directory(build_tree(profile), tmp_path / "root")
+    node = tmp_path / "root/sys/devices/system/node"
+    (node / "possible").write_text("0-2,2000\n")
+    (node / "node1/access0/initiators/read_latency").write_text(f"{2**50}\n")
+    (tmp_path / "root/sys/devices/system/cpu/offline").write_text(",9000\n")
+    (tmp_path / "root/sys/devices/system/cpu/smt/control").write_text("later\n")
+    captured = capture(tmp_path / "root", "odd")
+    means_the_same(build_tree(captured), read_snapshot(tmp_path / "root"))
+    assert captured.files == {
+        "cpu/offline": ",9000",
+        "cpu/smt/control": "later",
+        "node/possible": "0-2,2000",
+        "node/node1/access0/initiators/read_latency": str(2**50),
+    }
+
+
 def test_core_ids_that_restart_in_each_cluster_are_distinct_cores(tmp_path: Path) -> None:
     topology = Topology(sockets=1, cores_per_socket=8, nodes=0, cores_per_cluster=4, core_ids="0-3")
     profile = msgspec.structs.replace(load_profile("raspberry-pi-4"), topology=topology)
