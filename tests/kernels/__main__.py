@@ -15,9 +15,10 @@ To get what is missing (on Debian 12):
 
     apt-get install qemu-system-x86 qemu-system-arm
     mkdir -p {folder} && cd {folder}
-    dpkg --add-architecture arm64 && apt-get update
+    for other in arm64 armhf i386; do dpkg --add-architecture $other; done; apt-get update
     apt-get download linux-image-VERSION-amd64 linux-image-VERSION-arm64:arm64 \\
-        busybox-static:amd64 busybox-static:arm64
+        linux-image-VERSION-686-pae:i386 linux-image-VERSION-armmp-lpae:armhf \\
+        busybox-static:amd64 busybox-static:arm64 busybox-static:i386 busybox-static:armhf
     for package in *.deb; do dpkg-deb -x $package $(dpkg-deb -f $package Architecture); done
 
 `apt-cache depends linux-image-amd64 linux-image-6.12-amd64` shows the VERSIONs.
@@ -45,7 +46,7 @@ def main() -> int:
             archive = boot.result()
             ours = comparison.rebuild(archive)
         except guests.MissingError as error:
-            print(f"{error}\n{_GET.format(folder=args.folder)}", file=sys.stderr)
+            print(f"{error}\n{_GET.format(folder=args.folder.resolve())}", file=sys.stderr)
             return 2
         except (guests.BootError, comparison.LiteralError) as error:
             problems[shape.name] = str(error)
