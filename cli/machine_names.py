@@ -138,6 +138,8 @@ def read_machine(
     kubernetes: str,
     assume: Sequence[tuple[str, int]] = (),
     log: Callable[[str], None] | None = None,
+    *,
+    by_siblings: bool = False,
 ) -> MachineText:
     """Reads a machine as a kubelet of the release would discover it.
 
@@ -149,6 +151,8 @@ def read_machine(
         assume: what to assume where a description says nothing.
         log: a function to call with what a kubelet would log about a tree. Without it, a damaged
             tree is an error.
+        by_siblings: whether cores of trees are the thread siblings that the kernel lists, which
+            the kubelet ignores.
 
     Raises:
         click.UsageError: no bundled profile, file or tree has this name, or an assumption has no
@@ -189,7 +193,7 @@ def read_machine(
             tree = FolderTree.root(root, name)
             if log is None:
                 fakesys.require_intact(tree)
-            machine = discover(tree, no_cpu, log)
+            machine = discover(tree, no_cpu, log, by_siblings=by_siblings)
         _refuse_assumptions(assume, name)
         return MachineText(file=name, machine=machine)
     _refuse_assumptions(assume, name)
@@ -199,7 +203,7 @@ def read_machine(
         return MachineText(
             file=name,
             title=f"{profile.name}: {profile.title}",
-            machine=discover(generated, no_cpu, log),
+            machine=discover(generated, no_cpu, log, by_siblings=by_siblings),
         )
 
 

@@ -155,7 +155,7 @@ def show_profile(
     """
     if out is not None and out.suffix != ".svg":
         raise click.BadParameter(f"{out}: expected a name ending with .svg", param_hint="--out")
-    found = read_machine(name, NEWEST, assume)
+    found = read_machine(name, NEWEST, assume, by_siblings=True)
     if l2 and found.format:
         raise click.UsageError(f"--l2: {found.format} doesn't show level 2 caches; use a tree")
     caches = _l2_caches(name) if l2 else ()
@@ -164,6 +164,12 @@ def show_profile(
     for line in found.lines:
         click.echo(line, err=True)
     show_machine(found.machine, caches)
+    joined = _cores(read_machine(name, NEWEST, assume).machine)
+    if joined != _cores(found.machine):
+        click.echo(
+            f"\nThe kubelet finds {plural(len(joined), 'core')}, because it takes CPUs with equal "
+            "core ids for threads of one core (cores-with-equal-ids-joined)"
+        )
     if out is not None:
         from numaproof.reports.drawing_svg import draw_svg, drawing_file
         from numaproof.workdir.output_files import write_file
@@ -171,6 +177,10 @@ def show_profile(
         drawing = draw_svg(found.machine, caches=caches, title=found.title or Path(name).name)
         write_file(out, drawing_file(drawing))
         click.echo(f"\nwrote {out}")
+
+
+def _cores(machine: MachineInfo) -> set[tuple[int, ...] | None]:
+    return {core.thread_ids for node in machine.topology or () for core in node.cores or ()}
 
 
 def _l2_caches(name: str) -> Sequence[CacheGroup]:
@@ -267,7 +277,11 @@ def capture(source: str, name: str | None, out: Path | None) -> None:
         root = FolderTree.root(folder, source)
         fakesys.require_intact(root)
         made = fakesys.capture(root, name or _name_for(out or Path(source).resolve()))
-        if _discover_profile(made) != discover(FolderTree.root(folder, source)):
+        if any(
+            _discover_profile(made, by_siblings=by_siblings)
+            != discover(root, by_siblings=by_siblings)
+            for by_siblings in (False, True)
+        ):
             raise click.ClickException(
                 f"{source}: a profile cannot describe this machine exactly; pack its /sys and /proc"
                 " into a tar file instead"
@@ -285,11 +299,14 @@ def _name_for(path: Path) -> str:
     return re.sub(r"[^a-z0-9._+-]+", "-", stem).strip("-.") or "this-machine"
 
 
-def _discover_profile(machine_profile: fakesys.Profile) -> MachineInfo:
+def _discover_profile(
+    machine_profile: fakesys.Profile, *, by_siblings: bool = False
+) -> MachineInfo:
     from numaproof import fakesys
     from numaproof.reference.cadvisor.discovery import discover
 
-    return discover(fakesys.TreePath.root(fakesys.build_tree(machine_profile)))
+    tree = fakesys.build_tree(machine_profile)
+    return discover(fakesys.TreePath.root(tree), by_siblings=by_siblings)
 
 
 @click.command()

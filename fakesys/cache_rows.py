@@ -106,6 +106,8 @@ def _row(
     groups = _groups(caches, {cpu.number for cpu in cpus})
     ids = {cache.cpu: cache.id for cache in reversed(caches)}
     numbers = [next(ids[cpu] for cpu in group if cpu in ids) for group in groups]
+    if any(ids.get(cpu, n) != n for group, n in zip(groups, numbers, strict=True) for cpu in group):
+        numbers = [ids.get(cpu) for cpu in sorted(cpu for group in groups for cpu in group)]
     having = tuple(cache.cpu for cache in caches)
     row = CacheRow(
         level=kind.level,

@@ -36,7 +36,7 @@ def lay_out_caches(
         groups = _groups(row, i, cpus, nodes)
         budget.spend(("caches", i), sum(map(len, groups)))
         start = counted.get((row.level, row.type), 0)
-        ids = _ids(row, i, len(groups), start)
+        ids = _ids(row, i, groups, start)
         counted[row.level, row.type] = start + len(groups)
         kinds.append(
             CacheKind(
@@ -59,15 +59,23 @@ def _sets(row: CacheRow, size: int | None) -> int | None:
     return row.sets
 
 
-def _ids(row: CacheRow, i: int, count: int, start: int) -> tuple[Value, ...]:
+def _ids(
+    row: CacheRow, i: int, groups: Sequence[tuple[int, ...]], start: int
+) -> list[tuple[Value, ...]]:
+    """Returns the ids that the CPUs of each group report."""
+    count = len(groups)
     if row.ids is None:
-        return tuple(range(start, start + count))
-    ids = read(("caches", i, "ids"), parse_sequence, row.ids, MAX_CPUS)
+        ids: tuple[Value, ...] = tuple(range(start, start + count))
+    else:
+        ids = read(("caches", i, "ids"), parse_sequence, row.ids, MAX_CPUS)
     if ids == (None,):
-        return ids * count
-    if len(ids) != count:
+        ids *= count
+    if len(ids) == count:
+        return [(number,) * len(group) for number, group in zip(ids, groups, strict=True)]
+    of_cpu = dict(zip(sorted(cpu for group in groups for cpu in group), ids, strict=False))
+    if len(of_cpu) != len(ids) or len(ids) != sum(map(len, groups)):
         raise ProfileError(("caches", i, "ids"), f"expected {plural(count, 'id')}, got {len(ids)}")
-    return ids
+    return [tuple(of_cpu[cpu] for cpu in group) for group in groups]
 
 
 def _groups(

@@ -1,7 +1,7 @@
 """Captures a live machine or a tree as an equivalent profile."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -9,13 +9,15 @@ import msgspec
 
 from numaproof.fakesys.archive import TreeError
 from numaproof.fakesys.cache_rows import cache_rows
-from numaproof.fakesys.entries import CPU, ID_FILES, KERNEL, NODE, SYSTEM
+from numaproof.fakesys.entries import ACCESS_FILES, CPU, ID_FILES, KERNEL, NODE, SYSTEM
 from numaproof.fakesys.fields import format_kilobytes
 from numaproof.fakesys.layout import apply_distances, cpu_number, lay_out, lay_out_regular
-from numaproof.fakesys.machine import Cpu, Machine, ProfileError
+from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, ProfileError
 from numaproof.fakesys.profile import (
     DEFAULT_KERNEL_MAX,
     MAX_KERNEL_MAX,
+    MAX_SPEED,
+    Access,
     Architecture,
     CpuInfo,
     CpuRow,
@@ -23,13 +25,18 @@ from numaproof.fakesys.profile import (
     NodeRow,
     Numbering,
     Profile,
+    SMTControl,
     Topology,
 )
-from numaproof.fakesys.ranges import Value, format_list, format_sequence
+from numaproof.fakesys.ranges import Value, format_list, format_sequence, parse_list
 from numaproof.fakesys.snapshot import Root, Snapshot, meaning, mem_total, read_snapshot
+from numaproof.fakesys.sys_files import NO_PART, smt_control
 from numaproof.fakesys.tree import Tree, build_tree
 
 Members = Mapping[int, tuple[int, ...]]
+
+
+_NO_CLUSTERS: Mapping[str, Any] = {"cores_per_cluster": 0, "cluster_ids": None}
 
 
 def find_topology(cpus: Sequence[Cpu], members: Members) -> Topology | None:
@@ -53,20 +60,21 @@ def find_topology(cpus: Sequence[Cpu], members: Members) -> Topology | None:
         threads_per_core=len(cpus) // cores,
         nodes=len(with_cpus),
         dies_per_socket=_dies(known, sockets),
-        cores_per_cluster=_cluster(known, cores),
+        cores_per_cluster=_cores_per_cluster(known, cores),
     )
     if with_cpus and list(with_cpus) != list(range(len(with_cpus))):
         basis = msgspec.structs.replace(basis, node_ids=format_list(with_cpus))
-    for numbering in get_args(Numbering):
-        topology = _with_ids(msgspec.structs.replace(basis, numbering=numbering), cpus)
-        for attempt in (
-            topology,
-            msgspec.structs.replace(topology, cores_per_cluster=0),
-            msgspec.structs.replace(topology, cores_per_cluster=0, dies_per_socket=0),
-        ):
-            if _fits(attempt, cpus, with_cpus):
-                return attempt
-    return None
+    numbered = [
+        _with_ids(msgspec.structs.replace(basis, numbering=numbering), cpus)
+        for numbering in get_args(Numbering)
+    ]
+    omissions: tuple[Mapping[str, Any], ...] = (
+        {},
+        _NO_CLUSTERS,
+        {**_NO_CLUSTERS, "dies_per_socket": 0},
+    )
+    attempts = (msgspec.structs.replace(one, **less) for less in omissions for one in numbered)
+    return next((attempt for attempt in attempts if _fits(attempt, cpus, with_cpus)), None)
 
 
 def _dies(cpus: Sequence[Cpu], sockets: int) -> int:
@@ -74,8 +82,10 @@ def _dies(cpus: Sequence[Cpu], sockets: int) -> int:
     return len(dies) // sockets
 
 
-def _cluster(cpus: Sequence[Cpu], cores: int) -> int:
-    clusters = {cpu.cluster for cpu in cpus if cpu.cluster is not None}
+def _cores_per_cluster(cpus: Sequence[Cpu], cores: int) -> int:
+    clusters = {(cpu.socket, cpu.cluster) for cpu in cpus if cpu.cluster is not None}
+    if {cluster for _, cluster in clusters} == {NO_PART}:
+        return 1
     return cores // len(clusters) if clusters else 0
 
 
@@ -86,9 +96,15 @@ def _with_ids(topology: Topology, cpus: Sequence[Cpu]) -> Topology:
     core_ids = _period([cpu.core_id for cpu in first])
     sockets = [cpu.socket for cpu in first[:: topology.cores_per_socket]]
     usual = list(range(topology.cores_per_socket))
+    clusters = [cpu.cluster for cpu in first[:: topology.cores_per_cluster or cores]]
     return msgspec.structs.replace(
         topology,
         core_ids=None if core_ids == usual else format_sequence(core_ids),
+        cluster_ids=(
+            format_sequence(_period(clusters))
+            if topology.cores_per_cluster and clusters != list(range(len(clusters)))
+            else None
+        ),
         socket_ids=(None if sockets == list(range(topology.sockets)) else format_sequence(sockets)),
     )
 
@@ -145,10 +161,13 @@ def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Prof
         sysfs=_sysfs(snapshot),
         topology=topology,
         cpus=_cpu_rows(cpus, topology, any_cache=any(cpu.cache for cpu in cpus)),
-        possible=_possible(snapshot),
-        isolated=_isolated(snapshot),
+        possible=_possible(snapshot, CPU, snapshot.cpus, MAX_CPUS),
+        surplus=_surplus(snapshot),
+        isolated=_set_at_boot(snapshot, "isolated"),
+        nohz_full=_set_at_boot(snapshot, "nohz_full"),
         kernel_max=_kernel_max(snapshot),
-        nodes=_node_rows(snapshot, topology),
+        nodes=_node_rows(snapshot, topology, {cpu.number for cpu in cpus if cpu.online}),
+        possible_nodes=_possible(snapshot, NODE, snapshot.members, MAX_NODES),
         memory=format_kilobytes(mem_total(snapshot.text("proc/meminfo") or "") or 0),
         hugepages={
             format_kilobytes(size): n for size, n in snapshot.hugepages(f"{KERNEL}/mm").items()
@@ -156,7 +175,9 @@ def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Prof
         cpuinfo=info,
     )
     profile = _without_what_follows(profile)
-    profile = msgspec.structs.replace(profile, distances=_distances(snapshot, profile))
+    profile = msgspec.structs.replace(
+        profile, distances=_distances(snapshot, profile), smt=_smt(snapshot, profile)
+    )
     machine = lay_out(profile)
     caches = cache_rows(snapshot, machine.cpus, machine.nodes)
     profile = msgspec.structs.replace(profile, caches=caches)
@@ -238,17 +259,20 @@ def _columns(cpus: Sequence[Cpu], topology: Topology | None) -> Iterator[tuple[s
             yield name, values
 
 
-def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, ...]:
+def _node_rows(
+    snapshot: Snapshot, topology: Topology | None, online: set[int]
+) -> tuple[NodeRow, ...]:
     rows: dict[tuple[Any, ...], list[int]] = {}
     placed: set[int] = set()
-    overlapping: dict[int, bool] = {}
     for node, cpus in snapshot.members.items():
         base = f"{NODE}/node{node}"
         total = mem_total(snapshot.text(f"{base}/meminfo") or "")
         pages = tuple(snapshot.hugepages(base).items())
-        overlapping[node] = bool(placed.intersection(cpus))
+        overlap = bool(placed.intersection(cpus))
         placed.update(cpus)
-        rows.setdefault((total, pages, overlapping[node], bool(cpus)), []).append(node)
+        listed = _cpulist(snapshot, node, online.intersection(cpus))
+        access = _access(snapshot, node)
+        rows.setdefault((total, pages, overlap, bool(cpus), listed, access), []).append(node)
     return tuple(
         NodeRow(
             nodes=_format_numbers(nodes),
@@ -256,9 +280,34 @@ def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, 
             memory="none" if total is None else format_kilobytes(total),
             hugepages={format_kilobytes(size): count for size, count in pages} or None,
             overlapping=overlap,
+            cpulist=listed,
+            access=access,
         )
-        for (total, pages, overlap, populated), nodes in rows.items()
+        for (total, pages, overlap, populated, listed, access), nodes in rows.items()
     )
+
+
+def _cpulist(snapshot: Snapshot, node: int, online: set[int]) -> str | int | None:
+    """Returns the CPUs of a node's `cpulist`, or None if these are its online CPUs."""
+    listed = set(snapshot.cpu_set(f"{NODE}/node{node}/cpulist") or ())
+    if not listed or listed == online or not listed <= set(snapshot.cpus):
+        return None
+    return _format_numbers(sorted(listed))
+
+
+def _access(snapshot: Snapshot, node: int) -> tuple[Access, ...]:
+    found = []
+    for number, access in enumerate(sorted(n for owner, n in snapshot.initiators if owner == node)):
+        initiators = snapshot.initiators[node, access]
+        if access != number or not set(initiators) <= set(snapshot.members):
+            break
+        base = f"{NODE}/node{node}/access{access}/initiators"
+        numbers = {name: snapshot.number(f"{base}/{name}") for name in ACCESS_FILES}
+        speeds = {
+            name: number for name, number in numbers.items() if 0 < (number or 0) <= MAX_SPEED
+        }
+        found.append(Access(initiators=_format_numbers(initiators), **speeds))
+    return tuple(found)
 
 
 def _members(
@@ -272,17 +321,34 @@ def _format_numbers(numbers: Sequence[int]) -> str | int:
     return numbers[0] if len(numbers) == 1 else format_list(numbers)
 
 
-def _possible(snapshot: Snapshot) -> str | None:
-    possible = snapshot.cpu_set(f"{CPU}/possible")
-    if possible is None or possible == snapshot.cpus or not set(snapshot.cpus) <= set(possible):
+def _possible(snapshot: Snapshot, folder: str, present: Collection[int], limit: int) -> str | None:
+    """Returns the list of possible CPUs or nodes, or None if these are present or too large."""
+    possible = set(snapshot.cpu_set(f"{folder}/possible") or ())
+    fits = possible > set(present) and max(possible) < limit
+    return format_list(possible) if fits else None
+
+
+def _surplus(snapshot: Snapshot) -> str | None:
+    """Returns the list of CPUs in `offline` that aren't possible, or None if there are none."""
+    possible = snapshot.cpu_set(f"{CPU}/possible") or snapshot.cpus
+    try:
+        offline = parse_list((snapshot.text(f"{CPU}/offline") or "").lstrip(","), MAX_CPUS)
+    except ValueError:
         return None
-    return format_list(possible)
+    return format_list(set(offline) - set(possible)) or None
 
 
-def _isolated(snapshot: Snapshot) -> str | None:
-    """Returns the list of isolated CPUs, or None if it is empty or names CPUs that do not exist."""
-    isolated = snapshot.cpu_set(f"{CPU}/isolated")
-    return format_list(isolated) if isolated and set(isolated) <= set(snapshot.cpus) else None
+def _set_at_boot(snapshot: Snapshot, name: str) -> str | None:
+    """Returns a list of CPUs, or None if it is empty or names CPUs that do not exist."""
+    cpus = snapshot.cpu_set(f"{CPU}/{name}")
+    return format_list(cpus) if cpus and set(cpus) <= set(snapshot.cpus) else None
+
+
+def _smt(snapshot: Snapshot, profile: Profile) -> Any:
+    """Returns the text of `smt/control`, or None if it follows from the CPUs."""
+    text = snapshot.text(f"{CPU}/smt/control")
+    default = smt_control(lay_out(profile), profile.architecture)
+    return text if text in get_args(SMTControl) and text != default else None
 
 
 def _kernel_max(snapshot: Snapshot) -> int:
@@ -336,7 +402,7 @@ def _distances(snapshot: Snapshot, profile: Profile) -> DerivedDistances | tuple
 
 def _shape(machine: Machine) -> str:
     sockets = len({cpu.socket for cpu in machine.cpus if cpu.topology})
-    cores = len({cpu.core for cpu in machine.cpus if cpu.topology})
+    cores = len({cpu.threads for cpu in machine.cpus if cpu.topology})
     parts = [(sockets, "socket"), (cores, "core"), (len(machine.cpus), "CPU")]
     parts.append((len(machine.nodes), "NUMA node"))
     return ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in parts)
@@ -382,8 +448,11 @@ def _groups(
 
 
 _NUMBERED = re.compile(r"(?<=/)(cpu|index|node)(\d+)(?=/)")
-# Files that trees have, but snapshots do not.
-_UNKNOWN = re.compile(r"^proc/stat$|/(?:free|surplus|resv|nr_overcommit)_hugepages$")
+# Files that trees have, but profiles needn't describe: many kernels and many copies lack them.
+_OPTIONAL = re.compile(
+    r"^proc/stat$|/(?:free|surplus|resv|nr_overcommit)_hugepages$|_mempolicy$"
+    r"|/smt/|/physical_line_partition$|/has_generic_initiator$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,12 +465,8 @@ class Residue:
 
 
 def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
-    known = {
-        path: entry
-        for path, entry in tree.items()
-        if isinstance(entry, bytes) and not _UNKNOWN.search(path)
-    }
-    missing = known.keys() - snapshot.files.keys()
+    known = {path: entry for path, entry in tree.items() if isinstance(entry, bytes)}
+    missing = {path for path in known if not _OPTIONAL.search(path)} - snapshot.files.keys()
     odd = {
         path: content.rstrip(b"\0").decode("utf-8", "replace").removesuffix("\n")
         for path, content in snapshot.files.items()
@@ -470,7 +535,7 @@ _SIGNS: tuple[tuple[str, Architecture], ...] = (
     (r"(?m)^vendor_id\s*: IBM/S390", "s390x"),
     (r"(?m)^arch\s*: IA-64", "ia64"),
     (r"(?m)^(timebase|cpu\s*: (POWER|Cell|PPC))", "ppc64"),
-    (r"(?m)^model name\s*: ARMv[0-7]", "arm"),
+    (r"(?m)^model name\s*: ARMv[0-7]|^CPU architecture\s*: [0-7]$", "arm"),
     (r"(?m)^CPU implementer\s*:", "arm64"),
     (r"(?m)^hart\s*:", "riscv64"),
     (r"(?m)^flags\s*:.* lm( |$)", "x86_64"),

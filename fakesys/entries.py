@@ -38,6 +38,9 @@ ID_FILES = {
 }
 """The files in a CPU's `topology` directory, by id."""
 
+ACCESS_FILES = ("read_bandwidth", "read_latency", "write_bandwidth", "write_latency")
+"""The files in a node's `accessN/initiators` directory."""
+
 CACHE_FILES = {
     "level": "level",
     "type": "type",

@@ -6,10 +6,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numaproof.fakesys.caches import lay_out_caches
-from numaproof.fakesys.entries import ID_FILES
+from numaproof.fakesys.entries import ACCESS_FILES, ID_FILES
 from numaproof.fakesys.fields import RowBudget, parse_kilobytes, read, require_cpus, spread
-from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, NUMANode, ProfileError
-from numaproof.fakesys.profile import CpuRow, DerivedDistances, NodeRow, Profile, Topology
+from numaproof.fakesys.machine import (
+    MAX_CPUS,
+    MAX_NODES,
+    Cpu,
+    Machine,
+    MemoryAccess,
+    NUMANode,
+    ProfileError,
+)
+from numaproof.fakesys.profile import Access, CpuRow, DerivedDistances, NodeRow, Profile, Topology
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
 from numaproof.inputs.documents import PathTuple
 from numaproof.inputs.plurals import plural
@@ -23,6 +31,8 @@ class _Draft:
     memory: dict[int, int | None] = field(default_factory=dict)
     pages: dict[int, dict[int, int]] = field(default_factory=dict)
     node_of_cpu: dict[int, int] = field(default_factory=dict)
+    cpulists: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    access: dict[int, tuple[MemoryAccess, ...]] = field(default_factory=dict)
 
 
 def lay_out_nodes(
@@ -43,10 +53,20 @@ def lay_out_nodes(
         if number not in draft.memory:
             fix = f"add a row `- {{nodes: {number}, memory: 16Gi}}`, or `memory: none`"
             raise ProfileError(("nodes",), f"node {number} has no memory", fix)
+    initiators = {node for ways in draft.access.values() for way in ways for node in way.initiators}
+    if not initiators <= set(order):
+        missing = min(initiators - set(order))
+        raise ProfileError(("nodes",), f"initiator {missing} is not a node")
     texts = _distances(profile, order, draft.members, cpus)
     return tuple(
         NUMANode(
-            number, draft.members[number], draft.memory[number], draft.pages.get(number, {}), text
+            number,
+            draft.members[number],
+            draft.memory[number],
+            draft.pages.get(number, {}),
+            text,
+            draft.cpulists.get(number),
+            draft.access.get(number, ()),
         )
         for number, text in zip(order, texts, strict=True)
     )
@@ -91,6 +111,22 @@ def _apply(
         if row.hugepages is not None:
             pages = draft.pages.setdefault(number, {})
             pages.update(read_pages((*path, "hugepages"), row.hugepages))
+        if row.cpulist is not None:
+            named = read((*path, "cpulist"), parse_list, str(row.cpulist), MAX_CPUS)
+            require_cpus((*path, "cpulist"), named, cpus)
+            draft.cpulists[number] = tuple(sorted(named))
+        if row.access:
+            draft.access[number] = tuple(
+                _access((*path, "access", i), one) for i, one in enumerate(row.access)
+            )
+
+
+def _access(path: PathTuple, access: Access) -> MemoryAccess:
+    initiators = read((*path, "initiators"), parse_list, str(access.initiators), MAX_NODES)
+    values = {name: getattr(access, name) for name in ACCESS_FILES}
+    return MemoryAccess(
+        initiators, {name: value for name, value in values.items() if value is not None}
+    )
 
 
 def _row_cpus(row: NodeRow, path: PathTuple, count: int) -> list[tuple[int, ...] | None]:
@@ -161,10 +197,7 @@ def lay_out(profile: Profile) -> Machine:
         possible = read(("possible",), parse_list, str(profile.possible), MAX_CPUS)
         if not set(present) <= set(possible):
             raise ProfileError(("possible",), "must include all CPUs that are present")
-    isolated: tuple[int, ...] = ()
-    if profile.isolated is not None:
-        isolated = read(("isolated",), parse_list, str(profile.isolated), MAX_CPUS)
-        require_cpus(("isolated",), isolated, cpus)
+    isolated, nohz_full = _set_at_boot(profile, cpus)
     memory = sum(node.memory or 0 for node in nodes)
     if profile.memory is not None:
         memory = read(("memory",), parse_kilobytes, profile.memory)
@@ -182,11 +215,47 @@ def lay_out(profile: Profile) -> Machine:
         nodes=nodes,
         caches=caches,
         possible=tuple(sorted(possible)),
-        isolated=tuple(sorted(isolated)),
+        surplus=_surplus(profile, possible),
+        isolated=isolated,
+        nohz_full=nohz_full,
+        smt=profile.smt,
+        possible_nodes=_possible_nodes(profile, nodes),
         kernel_max=profile.kernel_max,
         memory=memory,
         hugepages=hugepages,
     )
+
+
+def _set_at_boot(
+    profile: Profile, cpus: Mapping[int, Cpu]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the CPUs of the boot options `isolcpus` and `nohz_full`."""
+    chosen = []
+    for name in ("isolated", "nohz_full"):
+        text = getattr(profile, name)
+        numbers = () if text is None else read((name,), parse_list, str(text), MAX_CPUS)
+        require_cpus((name,), numbers, cpus)
+        chosen.append(tuple(sorted(numbers)))
+    return chosen[0], chosen[1]
+
+
+def _surplus(profile: Profile, possible: Sequence[int]) -> tuple[int, ...]:
+    if profile.surplus is None:
+        return ()
+    surplus = read(("surplus",), parse_list, str(profile.surplus), MAX_CPUS)
+    if not set(surplus).isdisjoint(possible):
+        raise ProfileError(("surplus",), "must not include possible CPUs")
+    return tuple(sorted(surplus))
+
+
+def _possible_nodes(profile: Profile, nodes: Sequence[NUMANode]) -> tuple[int, ...]:
+    present = tuple(node.number for node in nodes)
+    if profile.possible_nodes is None:
+        return present
+    possible = read(("possible_nodes",), parse_list, str(profile.possible_nodes), MAX_NODES)
+    if not set(present) <= set(possible):
+        raise ProfileError(("possible_nodes",), "must include all nodes")
+    return tuple(sorted(possible))
 
 
 def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, ...]]]:
@@ -203,6 +272,7 @@ def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple
     _divides("nodes", topology.nodes, cores, "cores")
     _divides("dies_per_socket", topology.dies_per_socket, topology.cores_per_socket, "cores")
     core_ids = _core_ids(topology, cores)
+    cluster_ids = _cluster_ids(topology, cores)
     sockets = (
         range(topology.sockets)
         if topology.socket_ids is None
@@ -213,14 +283,14 @@ def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple
     members: dict[int, list[int]] = {node: [] for node in node_ids}
     for core in range(cores):
         socket, within = divmod(core, topology.cores_per_socket)
-        dies, cluster = topology.dies_per_socket, topology.cores_per_cluster
+        dies = topology.dies_per_socket
         for thread in range(threads):
             number = cpu_number(topology, core, thread)
             cpus[number] = Cpu(
                 number,
                 socket=sockets[socket],
                 die=within * dies // topology.cores_per_socket if dies else None,
-                cluster=core // cluster if cluster else None,
+                cluster=cluster_ids[core] if cluster_ids else None,
                 core_id=core_ids[core % len(core_ids)],
             )
             if node_ids:
@@ -238,12 +308,29 @@ def _divides(field: str, count: int, total: int, of: str) -> None:
 def _core_ids(topology: Topology, cores: int) -> tuple[Value, ...]:
     if topology.core_ids is None:
         return tuple(range(topology.cores_per_socket))
-    path = ("topology", "core_ids")
-    values = read(path, parse_sequence, topology.core_ids, MAX_CPUS)
-    if len(values) > cores or cores % len(values):
-        message = f"{plural(cores, 'core')} cannot share {plural(len(values), 'core id')} evenly"
-        fix = "list the ids of one die, one node, one socket, or of all cores"
-        raise ProfileError(path, message, fix)
+    fix = "list the ids of one cluster, one die, one node, one socket, or of all cores"
+    return _repeated_ids("core", topology.core_ids, cores, fix)
+
+
+def _cluster_ids(topology: Topology, cores: int) -> tuple[Value, ...]:
+    """Returns the cluster id of each core; empty if there are no clusters."""
+    size = topology.cores_per_cluster
+    if not size:
+        return ()
+    count = -(-cores // size)
+    ids: tuple[Value, ...] = tuple(range(count))
+    if topology.cluster_ids is not None:
+        fix = "list the ids of one socket, or of all clusters"
+        ids = _repeated_ids("cluster", topology.cluster_ids, count, fix)
+    return tuple(ids[core // size % len(ids)] for core in range(cores))
+
+
+def _repeated_ids(part: str, ids: str | int, count: int, fix: str) -> tuple[Value, ...]:
+    path = ("topology", f"{part}_ids")
+    values = read(path, parse_sequence, ids, MAX_CPUS)
+    if len(values) > count or count % len(values):
+        shares = f"{plural(count, part)} cannot share {plural(len(values), f'{part} id')} evenly"
+        raise ProfileError(path, shares, fix)
     return values
 
 

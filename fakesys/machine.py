@@ -58,10 +58,25 @@ class Cpu:
 
     @property
     def core(self) -> tuple[int, ...]:
-        """A key that the threads of a physical core share; keys sort in core order."""
-        if self.core_id is None:
-            return (_rank(self.socket), _rank(self.die), 2**31, self.number)
-        return (_rank(self.socket), _rank(self.die), self.core_id)
+        """A key that the CPUs with the ids of a physical core share; keys sort in core order.
+
+        On arm64, core ids are unique only within a cluster.
+        """
+        part = (_rank(self.socket), _rank(self.die), _rank(self.cluster))
+        return (*part, 2**31, self.number) if self.core_id is None else (*part, self.core_id)
+
+    @property
+    def threads(self) -> object:
+        """A key that the thread siblings share, according to the kernel."""
+        return self.core if self.thread_group is None else self.thread_group
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccess:
+    """The nodes that reach a node's memory best, and the numbers in files by name."""
+
+    initiators: tuple[int, ...]
+    values: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,8 @@ class NUMANode:
         memory: `MemTotal` in KiB; None if the node has no `meminfo`.
         hugepages: the number of pages by page size in KiB.
         distance: the text of `distance` without the newline.
+        cpulist: the CPUs in `cpulist`; None for the online CPUs.
+        access: one value for each `accessN` directory.
     """
 
     number: int
@@ -80,14 +97,16 @@ class NUMANode:
     memory: int | None
     hugepages: Mapping[int, int]
     distance: str
+    cpulist: tuple[int, ...] | None = None
+    access: tuple[MemoryAccess, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CacheGroup:
-    """A cache: the CPUs that share it, and its id."""
+    """A cache: the CPUs that share it, and the id that each of them reports."""
 
     cpus: tuple[int, ...]
-    id: int | None
+    ids: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +130,11 @@ class Machine:
     Attributes:
         cpus: all CPUs that are present.
         possible: the CPU numbers that could appear.
+        surplus: the CPUs that the kernel doesn't use.
         isolated: the CPUs that are isolated from the scheduler.
+        nohz_full: the CPUs without a periodic tick.
+        smt: the text of `smt/control`; None if it follows from the CPUs.
+        possible_nodes: the node numbers that could appear.
         kernel_max: the largest CPU number that the kernel supports.
         memory: `MemTotal` in KiB.
         hugepages: the number of pages by page size in KiB.
@@ -121,7 +144,11 @@ class Machine:
     nodes: tuple[NUMANode, ...]
     caches: tuple[CacheKind, ...]
     possible: tuple[int, ...]
+    surplus: tuple[int, ...]
     isolated: tuple[int, ...]
+    nohz_full: tuple[int, ...]
+    smt: str | None
+    possible_nodes: tuple[int, ...]
     kernel_max: int
     memory: int
     hugepages: Mapping[int, int]

@@ -78,7 +78,7 @@ def _blocks(
 
     def text(info: CpuInfo, processors: Sequence[_Processor]) -> str:
         blocks = [
-            _lines([*rows_of(info, processor), *info.fields.items()], pad)
+            _lines(_with_fields(rows_of(info, processor), info.fields), pad)
             for processor in processors
         ]
         if info.trailer:
@@ -86,6 +86,13 @@ def _blocks(
         return "".join(f"{block}\n" for block in blocks)
 
     return text
+
+
+def _with_fields(rows: _Rows, fields: Mapping[str, str]) -> _Rows:
+    """Puts a profile's lines in the place of the rows with the same key, or at the end."""
+    keys = {key for key, _ in rows}
+    replaced = [(key, fields.get(key, value)) for key, value in rows]
+    return replaced + [(key, value) for key, value in fields.items() if key not in keys]
 
 
 def _lines(rows: Sequence[tuple[str, object]], pad: int) -> str:
@@ -104,14 +111,14 @@ def _x86(info: CpuInfo, processor: _Processor) -> _Rows:
         (
             ("processor", processor.cpu.number),
             ("vendor_id", info.vendor or "GenuineIntel"),
-            ("cpu family", None if "cpu family" in info.fields else 6),
+            ("cpu family", 6),
             ("model name", info.model or "Virtual CPU"),
             ("cpu MHz", None if info.mhz is None else f"{info.mhz}.000"),
             ("physical id", processor.physical_id),
             ("siblings", processor.siblings),
             ("core id", processor.core_id),
             ("cpu cores", processor.cores),
-            ("flags", None if "flags" in info.fields else _X86_FLAGS),
+            ("flags", _X86_FLAGS),
         )
     )
 
@@ -122,7 +129,7 @@ def _x86_64(info: CpuInfo, processor: _Processor) -> _Rows:
     ]
 
 
-def _arm(info: CpuInfo, processor: _Processor) -> _Rows:
+def _arm(_: CpuInfo, processor: _Processor) -> _Rows:
     defaults = {
         "BogoMIPS": "50.00",
         "Features": "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics cpuid",
@@ -132,8 +139,15 @@ def _arm(info: CpuInfo, processor: _Processor) -> _Rows:
         "CPU part": "0xd0c",
         "CPU revision": "1",
     }
-    rows: _Rows = [("processor", processor.cpu.number)]
-    return rows + [(key, value) for key, value in defaults.items() if key not in info.fields]
+    return [("processor", processor.cpu.number), *defaults.items()]
+
+
+_ARM32 = {"Features": "half thumb fastmult vfp edsp neon vfpv3 tls", "CPU architecture": "7"}
+
+
+def _arm32(info: CpuInfo, processor: _Processor) -> _Rows:
+    first, *others = _with_fields(_arm(info, processor), _ARM32)
+    return [first, *_optional([("model name", info.model)]), *others]
 
 
 def _power(info: CpuInfo, processor: _Processor) -> _Rows:
@@ -195,7 +209,7 @@ _FORMS: Mapping[str, _Form] = {
     "x86_64": _blocks(_x86_64),
     "i386": _blocks(_x86),
     "arm64": _blocks(_arm),
-    "arm": _blocks(_arm),
+    "arm": _blocks(_arm32),
     "ppc64": _blocks(_power),
     "s390x": _s390x,
     "ia64": _blocks(_itanium, pad=11),

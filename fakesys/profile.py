@@ -10,10 +10,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+MAX_SPEED = 2**40
+"""The largest latency in nanoseconds, and the largest bandwidth in MiB per second."""
+
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._+-]{0,99}$")]
 Text = Annotated[str, Meta(min_length=1, max_length=4000)]
 Line = Annotated[str, Meta(max_length=400, pattern=r"^[^\n]*$")]
 Count = Annotated[int, Meta(ge=1, le=8192)]
+Speed = Annotated[int, Meta(ge=1, le=MAX_SPEED)]
 Size = str | int
 Pages = Annotated[Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]], Meta(max_length=64)]
 Sequence = str | int
@@ -25,6 +29,7 @@ MAX_KERNEL_MAX = 2**20
 Architecture = Literal[
     "x86_64", "i386", "arm64", "arm", "ppc64", "s390x", "ia64", "riscv64", "loongarch64", "mips64"
 ]
+SMTControl = Literal["on", "off", "forceoff", "notsupported", "notimplemented"]
 Numbering = Literal[
     "cores-first",
     "siblings-adjacent",
@@ -47,6 +52,8 @@ class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         nodes: number of NUMA nodes; 0 for a kernel without NUMA.
         dies_per_socket: number of dies per package; 0 if there are no `die_id` files.
         cores_per_cluster: number of cores per cluster; 0 if there are no `cluster_id` files.
+        cluster_ids: sequence of `cluster_id`s, repeated until every cluster has one (default:
+            counted over the machine). Clusters with id 65535 are single CPUs.
         numbering: how hardware threads are numbered.
         core_ids: sequence of `core_id`s, repeated until every core has one.
         socket_ids: sequence of `physical_package_id`s, one per socket.
@@ -59,6 +66,7 @@ class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     nodes: Annotated[int, Meta(ge=0, le=1024)] = 1
     dies_per_socket: Annotated[int, Meta(ge=0, le=1024)] = 0
     cores_per_cluster: Annotated[int, Meta(ge=0, le=8192)] = 0
+    cluster_ids: Sequence | None = None
     numbering: Numbering = "cores-first"
     core_ids: Sequence | None = None
     socket_ids: Sequence | None = None
@@ -100,6 +108,22 @@ class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     cache: bool | None = None
 
 
+class Access(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a node's memory is reached from its nearest initiators, according to the firmware.
+
+    Attributes:
+        initiators: list of the nodes with this access to the memory.
+        read_latency, write_latency: in nanoseconds.
+        read_bandwidth, write_bandwidth: in MiB per second.
+    """
+
+    initiators: List
+    read_latency: Speed | None = None
+    write_latency: Speed | None = None
+    read_bandwidth: Speed | None = None
+    write_bandwidth: Speed | None = None
+
+
 class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Properties of some NUMA nodes.
 
@@ -110,6 +134,8 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         memory: `MemTotal` of each node; `none` for nodes without `meminfo`.
         hugepages: number of pages per node, by page size.
         overlapping: true if the machine really reports a CPU in two nodes.
+        cpulist: list of the CPUs in `cpulist` and `cpumap`, if they aren't the node's online CPUs.
+        access: the contents of `access0` and `access1`.
     """
 
     nodes: List
@@ -117,6 +143,8 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     memory: Size | None = None
     hugepages: Pages | None = None
     overlapping: bool = False
+    cpulist: List | None = None
+    access: Annotated[tuple[Access, ...], Meta(max_length=2)] = ()
 
 
 class DerivedDistances(
@@ -145,8 +173,9 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         shared: which CPUs share a cache: `cpu`, `core`, `cluster`, `die`, `node`, `socket`,
             `machine`, `4 cores` (consecutive cores), or the CPU lists themselves.
         cpus: list of the CPUs that have such a cache (default: all).
-        ids: sequence of cache ids, one per cache in the order of `shared` (ascending first CPU);
-            `none` if there are no `id` files (default: counted from 0).
+        ids: sequence of cache ids, one per cache in the order of `shared` (ascending first CPU),
+            or one per CPU if CPUs that share a cache report different ids; `none` if there are no
+            `id` files (default: counted from 0).
         line: coherency line size in bytes.
         ways: ways of associativity.
         sets: number of sets (default: derived from `size`, `line` and `ways`).
@@ -204,10 +233,15 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         topology: the regular part of the machine.
         cpus: rows that add CPUs or change some of them.
         possible: list of the CPU numbers that could appear (default: the present CPUs).
+        surplus: list of the CPUs beyond the boot option `nr_cpus`; only `offline` lists them.
         isolated: list of the CPUs that the boot option `isolcpus` isolates from the scheduler.
+        nohz_full: list of the CPUs without a periodic tick, from the boot option of that name.
+        smt: the text of `smt/control` (default: `on` or `notsupported` on x86, depending on
+            whether cores have several online threads; `notimplemented` elsewhere).
         kernel_max: the largest CPU number that the kernel supports (default: as in x86-64
             distributions).
         nodes: rows that add NUMA nodes or change some of them.
+        possible_nodes: list of the nodes that could appear (default: the nodes).
         distances: the rule for distances, or the `distance` text of every node in order.
         memory: `MemTotal` in `/proc/meminfo` (default: the sum over the nodes).
         hugepages: the machine's huge pages (default: the sums over the nodes).
@@ -225,9 +259,13 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     topology: Topology | None = None
     cpus: Annotated[tuple[CpuRow, ...], Meta(max_length=8192)] = ()
     possible: List | None = None
+    surplus: List | None = None
     isolated: List | None = None
+    nohz_full: List | None = None
+    smt: SMTControl | None = None
     kernel_max: Annotated[int, Meta(ge=0, le=MAX_KERNEL_MAX)] = DEFAULT_KERNEL_MAX
     nodes: Annotated[tuple[NodeRow, ...], Meta(max_length=1024)] = ()
+    possible_nodes: List | None = None
     distances: DerivedDistances | tuple[Line, ...] | None = None
     caches: Annotated[tuple[CacheRow, ...], Meta(max_length=1024)] = ()
     memory: Size | None = None

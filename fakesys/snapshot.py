@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from numaproof.fakesys.archive import TreeError
-from numaproof.fakesys.entries import CACHE_FILES, CPU, ID_FILES, KERNEL, NODE
+from numaproof.fakesys.entries import ACCESS_FILES, CACHE_FILES, CPU, ID_FILES, KERNEL, NODE
 from numaproof.fakesys.machine import MAX_CPUS
 from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.reading import TreePath
@@ -27,9 +27,13 @@ _SIBLINGS = (
     "book_siblings",
     "drawer_siblings",
 )
-_CPU = ("possible", "present", "online", "offline", "kernel_max", "isolated", "nohz_full")
+_CPU = (
+    *("possible", "present", "online", "offline", "kernel_max", "isolated", "nohz_full"),
+    "smt/control",
+)
 _TOPOLOGY = (*ID_FILES.values(), *_SIBLINGS, *(f"{name}_list" for name in _SIBLINGS))
 _CACHE = ("id", "size", "shared_cpu_map", "shared_cpu_list", *CACHE_FILES.values())
+_ACCESS = (0, 1)
 _NODES = ("possible", "online", "has_cpu", "has_memory", "has_normal_memory")
 _LISTS = frozenset((*_CPU, *_NODES, "cpulist")) - {"online", "kernel_max"}
 _MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
@@ -52,11 +56,13 @@ class Snapshot:
         files: the contents of each known file, by path.
         cpus: the numbers of the `cpuN` directories.
         members: the CPUs in each node directory that also have a `cpuN` directory.
+        initiators: the nodes linked from each `nodeN/accessM/initiators`, by N and M.
     """
 
     files: Mapping[str, bytes]
     cpus: tuple[int, ...]
     members: Mapping[int, tuple[int, ...]]
+    initiators: Mapping[tuple[int, int], tuple[int, ...]]
 
     def text(self, path: str) -> str | None:
         """Returns a file's text without trailing white space and NULs, or None if it is missing."""
@@ -118,7 +124,17 @@ def read_snapshot(root: Root) -> Snapshot:
         )
         for node in nodes
     }
-    return Snapshot(files, cpus, members)
+    initiators = {
+        (node, access): tuple(sorted(found))
+        for node in nodes
+        for access in _ACCESS
+        if (found := _entry_numbers(_initiators(node_base / f"node{node}", access), "node"))
+    }
+    return Snapshot(files, cpus, members, initiators)
+
+
+def _initiators(node: Root, access: int) -> Root:
+    return node / f"access{access}" / "initiators"
 
 
 def _paths(root: Root, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]:
@@ -134,6 +150,8 @@ def _paths(root: Root, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]
     for node in nodes:
         base = f"{NODE}/node{node}"
         yield from (f"{base}/{name}" for name in ("cpulist", "cpumap", "distance", "meminfo"))
+        for access in _ACCESS:
+            yield from (f"{base}/access{access}/initiators/{name}" for name in ACCESS_FILES)
         yield from _hugepages(root, f"{base}/hugepages")
     yield from _hugepages(root, f"{KERNEL}/mm/hugepages")
     yield from ("proc/cpuinfo", "proc/meminfo")

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, cast
 
-from numaproof.fakesys.entries import CPU, KERNEL, SYSTEM, Directory, Entry
+from numaproof.fakesys.entries import CPU, SYSTEM, Directory, Entry
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.machine import ProfileError
 from numaproof.fakesys.meminfo import machine_meminfo
 from numaproof.fakesys.proc_files import cpuinfo, machine_stat
 from numaproof.fakesys.profile import Profile
 from numaproof.fakesys.ranges import parse_list
-from numaproof.fakesys.sys_files import cpu_files, hugepage_files, node_files
+from numaproof.fakesys.sys_files import cpu_files, machine_hugepage_files, node_files
 
 _MAX_FILES = 20_000
 _LIMIT = 2**20 + 1  # huge pages of 1048576 kB
@@ -114,9 +114,6 @@ _DISCOVERY = frozenset(
 )
 
 
-# The files for each size of the machine's huge pages, in addition to their number.
-_POOL = ("nr_overcommit_hugepages", "resv_hugepages", "surplus_hugepages")
-
 _MAX_WORK = 20_000_000
 """The maximum number of comparisons between files and patterns."""
 
@@ -159,7 +156,7 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     entries: dict[str, Entry] = {}
     entries.update(cpu_files(machine, profile.architecture, profile.sysfs))
     entries.update(node_files(machine, profile.sysfs))
-    entries.update(hugepage_files(f"{KERNEL}/mm/hugepages", machine.hugepages, _POOL))
+    entries.update(machine_hugepage_files(machine))
     entries["proc/cpuinfo"] = cpuinfo(profile, machine)
     entries["proc/meminfo"] = machine_meminfo(machine, profile.sysfs)
     entries["proc/stat"] = machine_stat(machine)

@@ -27,7 +27,6 @@ from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.fuzzing.exploration import Explorer, node_scenario, tree, unusual_start
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
-from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
@@ -166,7 +165,7 @@ class CaseTrials(_Trials):
             target(InProcess(Reference), kubernetes),
             Recorder(InProcess(Reference)),
             selected_case.case,
-            selected_case.machine.info or MachineInfo(),
+            selected_case.info,
             selected_case.machine.tree,
             next(self._folders),
         )
@@ -175,9 +174,12 @@ class CaseTrials(_Trials):
         return made
 
     def _run(self, run_target: Target, selected_case: SelectedCase) -> Run:
-        info = selected_case.machine.info or MachineInfo()
         return Run(
-            run_target, selected_case.case, info, selected_case.machine.tree, next(self._folders)
+            run_target,
+            selected_case.case,
+            selected_case.info,
+            selected_case.machine.tree,
+            next(self._folders),
         )
 
 

@@ -55,7 +55,7 @@ class Reference:
         self._exceptions = exceptions
         self._choices = NO_CHOICES
         self._node: StartedNode | None = None
-        self._machines: WeakKeyDictionary[trees.Root, MachineInfo] = WeakKeyDictionary()
+        self._machines: WeakKeyDictionary[trees.Root, dict[bool, MachineInfo]] = WeakKeyDictionary()
 
     @property
     def node(self) -> StartedNode | None:
@@ -181,14 +181,16 @@ class Reference:
             raise RequestError("the root is not a path: it contains a NUL character")
         tree = trees.held_root(root)
         if tree is None:
-            return release.in_order(_discover(trees.open_root(root)))
-        if tree not in self._machines:
-            self._machines[tree] = _discover(tree)
-        return release.in_order(self._machines[tree])
+            found = _discover(trees.open_root(root), by_siblings=release.by_siblings)
+            return release.in_order(found)
+        machines = self._machines.setdefault(tree, {})
+        if release.by_siblings not in machines:
+            machines[release.by_siblings] = _discover(tree, by_siblings=release.by_siblings)
+        return release.in_order(machines[release.by_siblings])
 
 
-def _discover(root: trees.Root) -> MachineInfo:
+def _discover(root: trees.Root, *, by_siblings: bool) -> MachineInfo:
     try:
-        return discover(root)
+        return discover(root, by_siblings=by_siblings)
     except DiscoveryError as error:
         raise StartError("discovery", str(error)) from None

@@ -84,7 +84,7 @@ def numbers(line: str, count: int) -> list[int]:
 def kinds(root: str) -> dict[str, tuple[int, str, int]]:
     """Returns the level, type and size of each cache by name."""
     listed = json.loads(lscpu(root, "-C", "-B", "-J"))["caches"]
-    return {one["name"]: (one["level"], one["type"], int(one["one-size"])) for one in listed}
+    return {one["name"]: (one["level"], one["type"], int(one["one-size"] or 0)) for one in listed}
 
 
 def nodes(root: str) -> list[SeenNode]:

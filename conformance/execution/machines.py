@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from numaproof.conformance.cases.schema import Case, Comparison, Machines
+    from numaproof.conformance.cases.schema import Case, Comparison
+
+
+DISCOVERY_ONLY = "discovery-only"
+"""The tag of machines that add nothing to cases without discovery."""
 
 
 class _Info(msgspec.Struct, frozen=True):
@@ -62,6 +66,26 @@ class ProfileMachine:
         """The number of online CPUs, computed without generating the tree."""
         return sum(cpu.online for cpu in fakesys.lay_out(self.profile).cpus)
 
+    @property
+    def is_for_discovery(self) -> bool:
+        """Whether it runs only the cases that discover machines, and those that name it."""
+        return DISCOVERY_ONLY in self.profile.tags
+
+    @cached_property
+    def repeats_core_ids(self) -> bool:
+        """Whether cores of a package and a NUMA node have equal ids.
+
+        The kubelet takes them for one core (`numaproof.reference.deviations.discovery`).
+        """
+        machine = fakesys.lay_out(self.profile)
+        nodes = {cpu: node.number for node in machine.nodes for cpu in node.cpus}
+        cores: dict[object, set[object]] = {}
+        for cpu in machine.cpus:
+            if cpu.core_id is not None:
+                ids = nodes.get(cpu.number), cpu.socket, cpu.core_id
+                cores.setdefault(ids, set()).add(cpu.threads)
+        return any(len(threads) > 1 for threads in cores.values())
+
     @cached_property
     def tree(self) -> GeneratedTree:
         """The machine's tree: in memory, and in a directory when a program needs it."""
@@ -81,9 +105,14 @@ class ProfileMachine:
             cache.write(f"machine-{self.name}", key, saved)
         return saved.info
 
-    def _discover(self) -> MachineInfo | None:
+    @cached_property
+    def kernel_info(self) -> MachineInfo | None:
+        """The machine with the cores that the kernel lists, rather than those of the kubelet."""
+        return self._discover(by_siblings=True)
+
+    def _discover(self, *, by_siblings: bool = False) -> MachineInfo | None:
         try:
-            return discover(self.tree.in_memory_tree.root)
+            return discover(self.tree.in_memory_tree.root, by_siblings=by_siblings)
         except DiscoveryError:
             return None
 
@@ -116,8 +145,11 @@ _WITHOUT_NODE = frozenset({"assign", "merge"})
 
 
 def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
-    """Whether a case starts from the machine's tree, according to ``discovered.yaml``."""
-    if any(step.discover or (step.start and step.start.tree) for step in case.steps):
+    """Whether a case starts from the machine's tree, according to ``discovered.yaml``.
+
+    If the kubelet misreads the tree, implementations needn't find the machine that cases describe.
+    """
+    if discovers(case) or machine.repeats_core_ids:
         return False
     if all(step.verb in _WITHOUT_NODE for step in case.steps):
         return False
@@ -125,6 +157,11 @@ def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
         machine.cpus <= row.most_cpus and any(fnmatchcase(case.id, one) for one in row.cases)
         for row in _load_tree_cases()
     )
+
+
+def discovers(case: Case) -> bool:
+    """Whether a case discovers the machine from its tree."""
+    return any(step.discover or (step.start and step.start.tree) for step in case.steps)
 
 
 class _TreeCases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -150,14 +187,17 @@ def matches(machine: ProfileMachine, case: Case) -> bool:
         CaseError: a comparison or condition is invalid.
     """
     try:
-        return _fits(machine, case.machines)
+        return _fits(machine, case)
     except ExpressionError as error:
         raise CaseError(case.id, 0, f"machines: {error}") from None
 
 
-def _fits(machine: ProfileMachine, selector: Machines) -> bool:
+def _fits(machine: ProfileMachine, case: Case) -> bool:
+    selector = case.machines
     named = any(fnmatchcase(machine.name, pattern) for pattern in selector.names)
     if selector.names and not named:
+        return False
+    if machine.is_for_discovery and not (named or discovers(case)):
         return False
     if machine.facts is None:
         return named

@@ -60,8 +60,16 @@ class SelectedCase:
 
     @property
     def info(self) -> MachineInfo:
-        """The machine; an empty one if discovery fails."""
-        return self.machine.info or MachineInfo()
+        """The machine; an empty one if discovery fails.
+
+        If the case reads the machine's tree, its cores are those that the kernel lists, even if the
+        kubelet finds others.
+        """
+        machine = self.machine
+        info = machine.info
+        if isinstance(machine, ProfileMachine) and machines.discovers(self.case):
+            info = machine.kernel_info if machine.repeats_core_ids else info
+        return info or MachineInfo()
 
 
 def select(

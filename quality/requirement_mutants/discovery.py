@@ -80,18 +80,6 @@ def cpus_are_counted_by_their_cores(rule: Any, machine: MachineInfo) -> CPUTopol
     return replace(topology, cpu_count=len(cores) * threads)
 
 
-@seeds("DISCOVERY-002").after(discovery, "cores_of")
-def cores_are_thread_siblings(cores: list[CoreThreads], tree: SysTree) -> list[CoreThreads]:
-    """Groups CPUs into cores by their thread siblings."""
-    threads: dict[Any, tuple[int, int, list[int]]] = {}
-    for core in cores:
-        for cpu in core.cpus:
-            siblings = text_of(tree, f"{CPUS}/cpu{cpu}/topology/thread_siblings_list")
-            place = siblings or (core.core_id, core.package_id)
-            threads.setdefault(place, (core.core_id, core.package_id, []))[2].append(cpu)
-    return _form_cores(threads)
-
-
 @seeds("DISCOVERY-003").by(change_machine)
 def cores_reach_from_node_to_node(_: SysTree, machine: MachineInfo) -> MachineInfo:
     """Groups CPUs into cores across NUMA nodes."""
@@ -111,7 +99,7 @@ def cores_reach_from_node_to_node(_: SysTree, machine: MachineInfo) -> MachineIn
     return msgspec.structs.replace(machine, topology=tuple(nodes) or None)
 
 
-@seeds("DISCOVERY-003").after(discovery, "cores_of")
+@seeds("DISCOVERY-027").after(discovery, "cores_of")
 def cores_of_different_dies_are_different(cores: Any, tree: SysTree) -> list[CoreThreads]:
     """Distinguishes cores by die."""
     threads: dict[Any, tuple[int, int, list[int]]] = {}

@@ -3,8 +3,9 @@
 A *CPU* is an entry ``cpuN`` of ``/sys/devices/system/cpu`` or of a NUMA node's folder. It counts if
 it is online and has a core id and a package (socket) id. CPUs without ``topology/`` are silently
 skipped, because x86 kernels remove that folder when a CPU goes offline (google/cadvisor#2566,
-kubernetes#89859). A *core* consists of the CPUs of a node with the same core and package ids. At
-best, core ids are unique within a package (google/cadvisor#2799).
+kubernetes#89859). A *core* consists of the CPUs of a node that the kernel lists as siblings.
+cAdvisor takes those with the same core and package ids instead. At best, core ids are unique within
+a package (google/cadvisor#2799).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37),
 built for amd64, which ignores the s390x levels above packages (books and drawers).
@@ -32,6 +33,15 @@ class CoreThreads(NamedTuple):
     core_id: int
     package_id: int
     cpus: tuple[int, ...]
+
+
+class CoreIdentity:
+    """What makes CPUs of a node one core: the kernel lists them as thread siblings.
+
+    Requirements: DISCOVERY-027.
+    """
+
+    by_siblings = True
 
 
 class OnlineCPUs:
@@ -78,8 +88,13 @@ def number_in(name: str) -> int | None:
         return None
 
 
-def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[CoreThreads]:
+def cores_of(
+    tree: SysTree, paths: Iterable[str], online: OnlineCPUs, *, by_siblings: bool = False
+) -> list[CoreThreads]:
     """Groups the CPUs at `paths` into cores, in the order of their first CPUs.
+
+    Cores have the ids of their first CPUs. Without `by_siblings`, or if the kernel lists no
+    siblings, CPUs with equal ids form a core.
 
     Raises:
         DiscoveryError: a name has no CPU number, or an id is unreadable.
@@ -87,7 +102,7 @@ def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[Co
 
     Requirements: DISCOVERY-002, DISCOVERY-003, DISCOVERY-007.
     """
-    threads: dict[tuple[int, int], list[int]] = {}
+    cores: dict[object, tuple[int, int, list[int]]] = {}
     for path in paths:
         name = path.rpartition("/")[2]
         cpu = number_in(name) if _NUMBER.match(name) else None
@@ -103,8 +118,23 @@ def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[Co
             continue
         package_id = topology_id(tree, path, "physical_package_id")
         if package_id is not None:
-            threads.setdefault((core_id, package_id), []).append(cpu)
-    return [CoreThreads(*ids, tuple(cpus)) for ids, cpus in threads.items()]
+            siblings = _siblings(tree, path) if by_siblings else None
+            ids = core_id, package_id
+            cores.setdefault(siblings or ids, (*ids, []))[2].append(cpu)
+    return [
+        CoreThreads(core_id, package_id, tuple(cpus))
+        for core_id, package_id, cpus in cores.values()
+    ]
+
+
+def _siblings(tree: SysTree, path: str) -> str | None:
+    """Returns the text that the thread siblings of the CPU at `path` have in common, if any."""
+    for name in ("thread_siblings_list", "thread_siblings"):
+        try:
+            return tree.read_trimmed(f"{path}/topology/{name}")
+        except UnreadablePathError:
+            continue
+    return None
 
 
 def topology_id(tree: SysTree, path: str, name: str) -> int | None:

@@ -54,7 +54,11 @@ _NODE_NUMBER = re.compile("node([0-9]*)")
 
 
 def discover(
-    root: Root, no_cpu: str = NO_CPU, log: Callable[[str], None] | None = None
+    root: Root,
+    no_cpu: str = NO_CPU,
+    log: Callable[[str], None] | None = None,
+    *,
+    by_siblings: bool = False,
 ) -> MachineInfo:
     """Discovers the machine that the tree under `root` describes.
 
@@ -65,6 +69,8 @@ def discover(
         root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path in a fake file system.
         no_cpu: the beginning of the error for a tree without CPUs, which depends on the release.
         log: a function to call with the error that cAdvisor logs if it cannot parse the topology.
+        by_siblings: whether cores are the thread siblings that the kernel lists, or, as in
+            cAdvisor, the CPUs with equal ids.
 
     Returns:
         The machine. Nodes are in the byte order of their folder names (node 10 before node 2);
@@ -80,12 +86,14 @@ def discover(
     Requirements: DISCOVERY-001, DISCOVERY-013, DISCOVERY-021, DISCOVERY-022, DISCOVERY-024.
     """
     try:
-        return _machine(SysTree(root), no_cpu, log)
+        return _machine(SysTree(root), no_cpu, log, by_siblings=by_siblings)
     except NumeralError as error:
         raise DiscoveryError(str(error)) from None
 
 
-def _machine(tree: SysTree, no_cpu: str, log: Callable[[str], None] | None) -> MachineInfo:
+def _machine(
+    tree: SysTree, no_cpu: str, log: Callable[[str], None] | None, *, by_siblings: bool
+) -> MachineInfo:
     cpuinfo = tree.read("/proc/cpuinfo")
     memory = machine_memory(tree)
     pools = huge_pages(tree, "/sys/kernel/mm/hugepages")
@@ -93,7 +101,7 @@ def _machine(tree: SysTree, no_cpu: str, log: Callable[[str], None] | None) -> M
     nodes: list[Node] = []
     num_cores = 0
     try:
-        nodes, num_cores = _topology(tree, online, no_cpu)
+        nodes, num_cores = _topology(tree, online, no_cpu, by_siblings=by_siblings)
     except (DiscoveryError, NumeralError) as error:
         if log:
             log(str(error))
@@ -108,7 +116,9 @@ def _machine(tree: SysTree, no_cpu: str, log: Callable[[str], None] | None) -> M
     )
 
 
-def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node], int]:
+def _topology(
+    tree: SysTree, online: OnlineCPUs, no_cpu: str, *, by_siblings: bool
+) -> tuple[list[Node], int]:
     """Returns the nodes and the number of CPUs.
 
     On machines with nodes, only CPUs that belong to cores count; on machines without nodes, all
@@ -118,22 +128,22 @@ def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node
     """
     names = tree.numbered_names(NODES, "node")
     if names:
-        nodes = [_node(tree, name, online) for name in names]
+        nodes = [_node(tree, name, online, by_siblings=by_siblings) for name in names]
         cores = [core for node in nodes for core in node.cores or ()]
         return nodes, sum(len(core.thread_ids or ()) for core in cores)
     paths = _cpu_paths(tree, CPUS)
     if not paths:
         raise DiscoveryError(f"{no_cpu}, cpusPath: {CPUS}")
-    return _packages(tree, paths, online), len(paths)
+    return _packages(tree, paths, online, by_siblings=by_siblings), len(paths)
 
 
-def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
+def _node(tree: SysTree, name: str, online: OnlineCPUs, *, by_siblings: bool) -> Node:
     number = _NODE_NUMBER.match(name)
     assert number
     node_id = parse_signed(number[1])
     folder = f"{NODES}/{name}"
     paths = _cpu_paths(tree, folder)
-    threads = cores_of(tree, paths, online)
+    threads = cores_of(tree, paths, online, by_siblings=by_siblings)
     cores, caches = _with_caches(tree, threads)
     return Node(
         node_id=node_id,
@@ -146,7 +156,9 @@ def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
     )
 
 
-def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[Node]:
+def _packages(
+    tree: SysTree, paths: Sequence[str], online: OnlineCPUs, *, by_siblings: bool
+) -> list[Node]:
     """Returns the packages as nodes, including those whose CPUs are all offline.
 
     cAdvisor lists them in random order, because it iterates over a map.
@@ -160,7 +172,8 @@ def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[N
             by_package.setdefault(package_id, []).append(path)
     nodes = []
     for package_id, members in sorted(by_package.items()):
-        cores, caches = _with_caches(tree, cores_of(tree, members, online))
+        threads = cores_of(tree, members, online, by_siblings=by_siblings)
+        cores, caches = _with_caches(tree, threads)
         nodes.append(Node(node_id=package_id, cores=cores, caches=caches))
     return nodes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.reference.cadvisor.cpus import CoreIdentity
 from numaproof.reference.cadvisor.discovery import NodeOrder
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
@@ -13,6 +14,7 @@ from numaproof.reference.deviations import (
     capacity,
     cpu,
     devices,
+    discovery,
     distribution,
     memory,
     node,
@@ -36,7 +38,7 @@ _DEFINED = [
     value
     for module in (
         *(assignment, distribution, cpu, node, memory, pods, devices, topology, capacity),
-        resize,
+        *(resize, discovery),
     )
     for value in vars(module).values()
 ]
@@ -60,7 +62,7 @@ CHANGES: tuple[UndocumentedBehaviour, ...] = tuple(
 """All undocumented changes between releases, except changes in the effects of a defect."""
 
 _RULES: Mapping[str, tuple[type, ...]] = {
-    "discover": (NodeOrder,),
+    "discover": (NodeOrder, CoreIdentity),
     "merge": (Distances,),
     "assign": (StaticCPUPolicy, Assignment, DistributedAssignment),
 }

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numaproof.protocol.releases import NEWEST, RELEASES
+from numaproof.reference.cadvisor.cpus import CoreIdentity
 from numaproof.reference.cadvisor.discovery import NO_CPU, NodeOrder
 from numaproof.reference.config import gates
 from numaproof.reference.config.reservation import ReservationRounding
@@ -113,6 +114,11 @@ class Release:
 
     def round_reservation(self, reserved: Fraction) -> Fraction:
         return self.rule(ReservationRounding)().of(reserved)
+
+    @property
+    def by_siblings(self) -> bool:
+        """Whether cores are the thread siblings that the kernel lists."""
+        return self.rule(CoreIdentity).by_siblings
 
     def in_order(self, machine: MachineInfo) -> MachineInfo:
         return self.rule(NodeOrder)().of(machine)

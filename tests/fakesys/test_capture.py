@@ -24,7 +24,15 @@ from numaproof.fakesys import (
     write_directory,
 )
 from numaproof.fakesys.capture import find_residue
-from numaproof.fakesys.profile import CacheRow, CpuRow, DerivedDistances, NodeRow, Topology
+from numaproof.fakesys.profile import (
+    Access,
+    CacheRow,
+    CpuInfo,
+    CpuRow,
+    DerivedDistances,
+    NodeRow,
+    Topology,
+)
 from numaproof.fakesys.snapshot import Snapshot, meaning, read_snapshot
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
@@ -223,6 +231,68 @@ def test_isolated_cpus_and_the_kernels_limit_are_captured(tmp_path: Path) -> Non
     assert not captured.files
     (tmp_path / "root/sys/devices/system/cpu/isolated").write_text("8\n")
     assert capture(tmp_path / "root", "odd").files == {"cpu/isolated": "8"}
+
+
+def test_whatever_a_kernel_may_report_is_captured_in_a_field(tmp_path: Path) -> None:
+    profile = Profile(
+        name="booted",
+        title="2 sockets, 4 cores, 8 CPUs, 3 NUMA nodes",
+        source="Here",
+        architecture="x86_64",
+        topology=Topology(
+            sockets=2,
+            cores_per_socket=2,
+            threads_per_core=2,
+            nodes=2,
+            cores_per_cluster=1,
+            cluster_ids="0-6/2",
+            numbering="siblings-adjacent",
+        ),
+        possible="0-9",
+        surplus="10-11",
+        isolated="6-7",
+        nohz_full="5-7",
+        smt="off",
+        nodes=(
+            NodeRow(nodes=0, memory="1Gi", access=(Access(initiators=0, read_latency=10),)),
+            NodeRow(nodes=1, memory="1Gi", access=(Access(initiators="0-1", write_bandwidth=9),)),
+            NodeRow(nodes=4, memory="none", cpulist="0-3"),
+        ),
+        possible_nodes="0-5",
+        caches=(CacheRow(level=3, type="Unified", size="1Mi", shared="socket", ids="0-7"),),
+        cpuinfo=CpuInfo(vendor="GenuineIntel", model="Virtual CPU"),
+    )
+    write_directory(build_tree(profile), tmp_path / "root")
+    assert capture(tmp_path / "root", "booted", source="Here") == profile
+
+
+def test_what_no_field_can_describe_stays_in_files(tmp_path: Path) -> None:
+    profile = load_profile("x86-hmat")
+    write_directory(build_tree(profile), tmp_path / "root")
+    node = tmp_path / "root/sys/devices/system/node"
+    (node / "possible").write_text("0-2,2000\n")
+    (node / "node1/access0/initiators/read_latency").write_text(f"{2**50}\n")
+    (tmp_path / "root/sys/devices/system/cpu/offline").write_text(",9000\n")
+    (tmp_path / "root/sys/devices/system/cpu/smt/control").write_text("later\n")
+    captured = capture(tmp_path / "root", "odd")
+    means_the_same(build_tree(captured), read_snapshot(tmp_path / "root"))
+    assert captured.files == {
+        "cpu/offline": ",9000",
+        "cpu/smt/control": "later",
+        "node/possible": "0-2,2000",
+        "node/node1/access0/initiators/read_latency": str(2**50),
+    }
+
+
+def test_core_ids_that_restart_in_each_cluster_are_distinct_cores(tmp_path: Path) -> None:
+    topology = Topology(sockets=1, cores_per_socket=8, nodes=0, cores_per_cluster=4, core_ids="0-3")
+    profile = msgspec.structs.replace(load_profile("raspberry-pi-4"), topology=topology)
+    write_directory(build_tree(profile), tmp_path / "root")
+    siblings = tmp_path / "root/sys/devices/system/cpu/cpu4/topology/thread_siblings_list"
+    assert siblings.read_text() == "4\n"
+    captured = capture(tmp_path / "root", "clusters")
+    assert captured.topology == topology
+    assert captured.title == "1 socket, 8 cores, 8 CPUs, 0 NUMA nodes"
 
 
 def test_uneven_dies_are_described_by_a_row(tmp_path: Path) -> None:

@@ -152,5 +152,5 @@ def test_nodes_may_overlap_if_the_profile_allows_it() -> None:
 
 def test_cache_ids_continue_across_rows_of_a_level() -> None:
     hybrid = lay_out(load_profile("core-i7-1370p"))
-    ids = [group.id for kind in hybrid.caches if kind.level == 2 for group in kind.groups]
+    ids = [group.ids[0] for kind in hybrid.caches if kind.level == 2 for group in kind.groups]
     assert ids == list(range(len(ids)))

@@ -63,6 +63,28 @@ def test_isolated_cpus_exist() -> None:
         build_tree(small(isolated=2))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"nohz_full": 2}, r"nohz_full: CPU 2 does not exist \(the CPUs are 0-1\)"),
+        ({"possible_nodes": 1}, "possible_nodes: must include all nodes"),
+        ({"surplus": "1-3"}, "surplus: must not include possible CPUs"),
+        (
+            {"nodes": [{"nodes": 0, "memory": "4Gi", "access": [{"initiators": 3}]}]},
+            "nodes: initiator 3 is not a node",
+        ),
+        (
+            {"topology": {"sockets": 3, "cores_per_socket": 1, "cores_per_cluster": 1,
+                          "cluster_ids": "0-1"}},
+            "topology.cluster_ids: 3 clusters cannot share 2 cluster ids evenly",
+        ),
+    ],
+)  # fmt: skip
+def test_what_kernels_do_not_write_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProfileError, match=message):
+        build_tree(small(**fields))
+
+
 def test_the_discovery_tree_is_a_subset_of_the_full_one() -> None:
     profile = load_profile("epyc-7451-2s")
     full, part = build_tree(profile), build_tree(profile, detail="discovery")
@@ -88,7 +110,7 @@ def counts(machine: Machine) -> tuple[int, int, int, int]:
     l3 = [group for kind in machine.caches if kind.level == 3 for group in kind.groups]
     return (
         len(cpus),
-        len({cpu.core if cpu.thread_group is None else cpu.thread_group for cpu in cpus}),
+        len({cpu.threads for cpu in cpus}),
         len({cpu.socket if cpu.package_group is None else cpu.package_group for cpu in cpus}),
         sum(any(machine.by_number[cpu].online for cpu in group.cpus) for group in l3),
     )
@@ -102,6 +124,8 @@ def machine_directory(
     profile = load_profile(str(request.param))
     if any(cpu.topology != cpu.online for cpu in lay_out(profile).cpus):
         pytest.skip("lscpu and hwloc need a topology folder for each online CPU")
+    if any(node.cpulist for node in lay_out(profile).nodes):
+        pytest.skip("lscpu and hwloc read the lists of nodes, instead of their links")
     if "proc/cpuinfo" in profile.lacks:
         pytest.skip("lscpu needs /proc/cpuinfo")
     root = tmp_path_factory.mktemp("machine") / "root"

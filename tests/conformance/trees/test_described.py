@@ -109,9 +109,9 @@ def test_a_reference_reads_an_unchanging_tree_once(
     fakesys.write_directory(held.tree, tmp_path / "tree")
     read: list[trees.Root] = []
 
-    def counting(root: trees.Root) -> MachineInfo:
+    def counting(root: trees.Root, *, by_siblings: bool) -> MachineInfo:
         read.append(root)
-        return discover(root)
+        return discover(root, by_siblings=by_siblings)
 
     monkeypatch.setattr(implementation, "discover", counting)
 

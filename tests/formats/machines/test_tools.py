@@ -30,9 +30,9 @@ NAMES = [name for name in fakesys.bundled_profiles() if name not in UNDISCOVERED
 
 
 @cache
-def discovered(name: str) -> MachineInfo:
-    tree = fakesys.build_tree(fakesys.load_profile(name), detail="discovery")
-    return discover(fakesys.TreePath.root(tree))
+def discovered(name: str, *, by_siblings: bool = False) -> MachineInfo:
+    tree = fakesys.build_tree(fakesys.load_profile(name))
+    return discover(fakesys.TreePath.root(tree), by_siblings=by_siblings)
 
 
 def described(content: str, name: str = "text") -> MachineText:
@@ -140,8 +140,8 @@ WITHOUT_CACHE_IDS = {"dgx-spark-gb10", "power7-8-nodes", "power8-s822lc", "power
 
 ODD = {
     "core-i7-5775c-gaps": "lacks files of some CPUs, which tools make up",
-    "opteron-6272-interleaved": "tools take both threads of a module for one core",
     "vm-package-minus-1": "tools show package -1 as socket 0",
+    "x86-fake-nodes": "tools read the lists of nodes, which differ from their links",
     "z14-drawers": "sockets of different books have the same id",
 }
 """Machines that cAdvisor doesn't see as tools do."""
@@ -153,7 +153,7 @@ SEEN_BY_TOOLS = [name for name in NAMES if name not in ODD]
 @pytest.mark.skipif(not shutil.which("lscpu"), reason="needs lscpu")
 @pytest.mark.parametrize("name", SEEN_BY_TOOLS)
 def test_lscpu_describes_the_cores(name: str, tree: Path) -> None:
-    machine = discovered(name)
+    machine = discovered(name, by_siblings=True)  # it prints cores, but not their ids
     if not by_node(machine):
         pytest.skip("has no CPUs")
     for options in (("-e",), ("-p",), ("-e", "-J")):
@@ -170,7 +170,7 @@ def test_lscpu_describes_the_cores(name: str, tree: Path) -> None:
 
 @pytest.mark.commands
 @pytest.mark.skipif(not shutil.which("lstopo"), reason="needs lstopo")
-@pytest.mark.parametrize("name", SEEN_BY_TOOLS)
+@pytest.mark.parametrize("name", [one for one in SEEN_BY_TOOLS if not one.startswith("opteron")])
 def test_lstopo_describes_everything(name: str, tree: Path) -> None:
     machine = discovered(name)
     if not by_node(machine):

@@ -104,3 +104,22 @@ def _short(value: Any) -> Any:
         return "L{level} {type}, id {id}, {size} bytes".format(**value)
     shown = {name: _short(one) for name, one in value.items()}
     return {name: one for name, one in shown.items() if one or name in ("node_id", "cores")}
+
+
+def test_cores_are_siblings_if_the_kernel_lists_them(tmp_path: Path) -> None:
+    topology = tmp_path / "sys/devices/system/cpu"
+    steps = [{"cpu": [number, number // 2, 0]} for number in range(4)]
+    _write(tmp_path, [*_tree({}), *steps, {"node": [0, 0, 1, 2, 3]}], "")
+
+    def cores(*, by_siblings: bool) -> list[tuple[int, ...]]:
+        (node,) = discover(tmp_path, by_siblings=by_siblings).topology or ()
+        return [core.thread_ids or () for core in node.cores or ()]
+
+    assert cores(by_siblings=True) == cores(by_siblings=False) == [(0, 1), (2, 3)]
+    for number, mask in enumerate(("5", "a", "5", "a")):
+        (topology / f"cpu{number}/topology/thread_siblings").write_text(f"{mask}\n")
+    assert cores(by_siblings=True) == [(0, 2), (1, 3)]
+    for number in range(4):
+        (topology / f"cpu{number}/topology/thread_siblings_list").write_text(f"{number}\n")
+    assert cores(by_siblings=True) == [(0,), (1,), (2,), (3,)]
+    assert cores(by_siblings=False) == [(0, 1), (2, 3)]
