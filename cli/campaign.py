@@ -181,7 +181,6 @@ _SEEDS_PER_KUBELET_UNIT = 2
     "--exhaust",
     "bound",
     type=Choice(BOUND_NAMES),
-    default="",
     help="Also enumerate everything within this bound, like `numaproof exhaust`.",
 )
 @scheduler_options
@@ -222,7 +221,7 @@ def campaign(
     machine_names: Iterable[str],
     seeds: range,
     no_seeds: bool,
-    bound: str,
+    bound: str | None,
     cases_per_unit: int | None,
     seeds_per_unit: int | None,
     shrinks: int,
@@ -275,7 +274,7 @@ def campaign(
             shrinks=shrinks,
             timeout=timeout,
             numaproof=VERSION,
-            bound=bound,
+            bound=bound or "",
         )
         if not spec.plan.units:
             raise click.UsageError(

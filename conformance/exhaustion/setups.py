@@ -93,8 +93,8 @@ _DEVICE_PODS = (
     PodSpec("nic", {"app": _container("500m", others={_NIC: 1})}),
     PodSpec("both", {"app": _container("500m", others={_NIC: 1, _GPU: 1})}),
 )
-_DEVICES: Devices = {_NIC: ((0,), (0,)), _GPU: ((0,),)}
-_FEWER_DEVICES: Devices = {_NIC: ((0,), DeviceSpec((0,), healthy=False)), _GPU: ((0,),)}
+_DEVICES: Devices = {_NIC: ((0,),), _GPU: ((0,), (0,))}
+_FEWER_DEVICES: Devices = {_NIC: (DeviceSpec((0,), healthy=False),), _GPU: ((0,), (0,))}
 
 
 def _cpus(policy: str, **options: Any) -> Setup:
