@@ -1,0 +1,148 @@
+"""Tests in package ``devicemanager``: the Device Manager, asked by the Topology Manager."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, ClassVar
+
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.schema import DevicesExpected
+from numaproof.conformance.go_tests import literals
+from numaproof.conformance.go_tests.checks import NotExpressibleError
+from numaproof.conformance.go_tests.form import (
+    Form,
+    active_pods,
+    admission,
+    topology_manager,
+)
+from numaproof.conformance.go_tests.syntax import block, braced, inline, quoted
+from numaproof.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.conformance.go_tests.playing import PlayedCall
+    from numaproof.protocol.messages import Pod
+
+
+class DeviceForm(Form):
+    """The Device Manager, with the plugins' answers from the package's own ``MockEndpoint``."""
+
+    package: ClassVar[str] = "cm/devicemanager"
+    _nodes: dict[str, dict[str, frozenset[int] | None]]
+
+    def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
+        machine = args.machine
+        if machine is None or not isinstance(call.answer, messages.Started):
+            raise NotExpressibleError("only starts on a given machine are supported")
+        self.only(call.expected, "readmission")
+        is_restart = bool(self._declared)
+        if not is_restart:
+            yield self.assign("stateDir", "t.TempDir()")
+            nodes = literals.nodes_with_distances(machine.topology or ())
+            yield self.assign("nodes", nodes)
+            yield self.assign("pods", "[]*v1.Pod{}")
+        yield from topology_manager(self, "nodes")
+        arguments = self.arguments(
+            "devices newManagerImpl",
+            *('filepath.Join(stateDir, "kubelet.sock")', "nodes", "affinity"),
+        )
+        yield from self.tried("manager, err", f"newManagerImpl({arguments})", "newManagerImpl")
+        yield "manager.activePods = func() []*v1.Pod { return pods }"
+        if is_restart:
+            read = f"manager.readCheckpoint({self.arguments('devices readCheckpoint')})"
+            yield block(f"if err := {read}; err != nil", 't.Fatalf("readCheckpoint() failed: %v", err)')
+            yield from self._running(args)
+        provider = self.arguments("topology AddHintProvider", "manager")
+        yield f"affinity.AddHintProvider({provider})"
+        yield from self.devices(args.devices)
+
+    def _running(self, args: messages.StartArgs) -> Iterator[str]:
+        if args.running is None:
+            return
+        yield "manager.containerMap = containermap.NewContainerMap()"
+        ids = []
+        for pod in args.pods:
+            uid = pod["metadata"]["uid"]
+            for name in manifests.containers(pod):
+                ids += [f"{uid}-{name}"] if name in args.running.get(uid, ()) else []
+                listed = ", ".join(map(quoted, (uid, name, f"{uid}-{name}")))
+                yield f"manager.containerMap.Add({listed})"
+        yield f"manager.containerRunningSet = sets.New({', '.join(map(quoted, ids))})"
+
+    def devices(self, devices: Sequence[messages.DeviceResource]) -> Iterator[str]:
+        self._nodes = {
+            one.resource: {device.id: device.numa for device in one.ids} for one in devices
+        }
+        for one in devices:
+            if one.preferred or one.fails:
+                raise NotExpressibleError("a plugin's preferences and failures are not supported")
+            if "allocate" not in self._declared:
+                yield self.assign("allocate", _ALLOCATE)
+            name = quoted(one.resource)
+            yield (
+                f"manager.endpoints[{name}] = endpointInfo{{"
+                "e: &MockEndpoint{allocateFunc: allocate}}"
+            )
+            pointer = "*" if self.since("1.34") else ""
+            listed = braced(f"[]{pointer}pluginapi.Device", [literals.device(d) for d in one.ids])
+            arguments = self.arguments("devices genericDeviceUpdateCallback", name, listed)
+            yield f"manager.genericDeviceUpdateCallback({arguments})"
+
+    def admit(self, call: PlayedCall, pod: str, manifest: Pod) -> Iterator[str]:
+        self.only(call.expected, "refused", "containers")
+        yield from admission(self, call, pod)
+        uid = manifest["metadata"]["uid"]
+        for name, container in call.expected.containers.items():
+            if container.exclusive is not None or container.memory is not None:
+                raise NotExpressibleError("only devices are supported")
+            for resource, expected in (container.devices or {}).items():
+                held = f"manager.GetDevices({quoted(uid)}, {quoted(name)})[{quoted(resource)}]"
+                yield from self._held(held, name, resource, expected)
+
+    def _held(self, held: str, holder: str, resource: str, expected: object) -> Iterator[str]:
+        match expected:
+            case int():
+                yield block(
+                    f"if got := {held}; len(got) != {expected}",
+                    f't.Errorf("{holder} has devices %v, want {expected}", got)',
+                )
+            case DevicesExpected(numa=nodes):
+                for wanted, count in Counter(map(frozenset, nodes)).items():
+                    near = [
+                        quoted(device)
+                        for device, on in self._nodes[resource].items()
+                        if frozenset(on or ()) == wanted
+                    ]
+                    where = f"near NUMA nodes {sorted(wanted)}"
+                    yield block(
+                        f"if got := sets.KeySet({held}).Intersection(sets.New({', '.join(near)}));"
+                        f" got.Len() != {count}",
+                        f't.Errorf("{holder} has devices %v {where}, want {count}", got)',
+                    )
+            case _:
+                raise NotExpressibleError("devices by id are not supported")
+
+    def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
+        if args.container is not None:
+            raise NotExpressibleError("the end of a container is not supported")
+        del self.on_node[args.uid]
+        yield self.assign("pods", active_pods(self))
+
+    def hints(self, call: PlayedCall, args: messages.HintsArgs) -> Iterator[str]:
+        self.only(call.expected)
+        pod = self.variable(args.pod["metadata"]["uid"])
+        if args.container is None:
+            function, subject = "GetPodTopologyHints", (pod,)
+        else:
+            number = manifests.containers(args.pod).index(args.container)
+            function, subject = "GetTopologyHints", (pod, f"&{pod}.Spec.Containers[{number}]")
+        yield f"manager.{function}({self.arguments(f'devices {function}', *subject)})"
+
+
+_ALLOCATE = block(
+    "func(ids []string) (*pluginapi.AllocateResponse, error)",
+    "response := &pluginapi.ContainerAllocateResponse{}",
+    "responses := []*pluginapi.ContainerAllocateResponse{response}",
+    "return &pluginapi.AllocateResponse{ContainerResponses: responses}, nil",
+)
