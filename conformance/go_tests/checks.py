@@ -12,9 +12,9 @@ from numaproof.conformance.go_tests.syntax import block
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from numaproof.conformance.cases.schema import CPUs
+    from numaproof.conformance.cases.schema import ContainerExpected, CPUs, Expected
 
 _COUNTED = {
     "count": ("got.Size()", "CPUs"),
@@ -36,12 +36,28 @@ class NotExpressibleError(ValueError):
     """A case can't be written as a Go test; the message says why."""
 
 
-def cpus(expected: CPUs, holder: str) -> Iterator[str]:
+_ELSEWHERE = {"quota": "package kuberuntime, whose fake managers have no exclusive CPUs, sets it"}
+
+
+def only(expected: Expected | ContainerExpected, *fields: str) -> None:
+    """Checks that an expectation has no other fields.
+
+    Raises:
+        NotExpressibleError: it has.
+    """
+    for name, default in zip(expected.__struct_fields__, expected.__struct_defaults__, strict=True):
+        if name not in fields and getattr(expected, name) not in (default, {}):
+            reason = _ELSEWHERE.get(name, "the test can't show it")
+            raise NotExpressibleError(f"`{name}`: {reason}")
+
+
+def cpus(expected: CPUs, holder: str, assign: Callable[[str, str], str]) -> Iterator[str]:
     """Yields statements that check the CPUs in the variables ``got`` and ``topo``.
 
     Args:
         expected: the expectation.
         holder: the CPUs' holder in messages, such as ``app``.
+        assign: returns the assignment of a value to a variable.
 
     Raises:
         NotExpressibleError: a condition refers to another container.
@@ -59,19 +75,21 @@ def cpus(expected: CPUs, holder: str) -> Iterator[str]:
             yield unless(f"{counted} != {value}", f"{value} {what}", holder)
         elif name in _COMPARED:
             condition, what = _COMPARED[name]
+            if value == "shared":
+                raise NotExpressibleError("the shared pool as an expectation is not supported")
             chosen = CPUSet.parse(value)
             yield unless(condition.format(cpu_set(chosen)), what.format(chosen), holder)
         elif name == "whole_cores":
             whole = "topo.CPUDetails.CPUsInCores(topo.CPUDetails.KeepOnly(got).Cores().List()...)"
             yield unless(f"{'!' if value else ''}got.Equals({whole})", "whole cores", holder)
         elif name == "per_node":
+            yield assign("perNode", "[]int{}")
             yield from _per_node(value, holder)
         else:
             raise NotExpressibleError(f"`{name}` is not supported")
 
 
 def _per_node(counts: tuple[int, ...], holder: str) -> Iterator[str]:
-    yield "var perNode []int"
     yield block(
         "for _, node := range topo.CPUDetails.KeepOnly(got).NUMANodes().List()",
         "onNode := topo.CPUDetails.CPUsInNUMANodes(node).Intersection(got)",

@@ -13,6 +13,7 @@ from numaproof.conformance.go_tests.form import (
     allocation,
     given_affinity,
     must,
+    refusal,
     topology_manager,
 )
 from numaproof.conformance.go_tests.syntax import block, braced, quoted, string_map
@@ -41,15 +42,17 @@ class CPUForm(Form):
         assigns = any(isinstance(one.args, messages.AssignArgs) for one in self.calls)
         alpha = ("CPUManagerPolicyAlphaOptions",) if assigns else ()
         yield from super().gates(*alpha, *more)
+        if any(one.expected.metrics for one in self.calls):
+            yield "metrics.Register()"
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
-        if not isinstance(call.answer, messages.Started) or args.machine is None:
+        if not isinstance(call.answer, messages.Started):
             raise NotExpressibleError("a refused start is not supported")
-        self.only(call.expected, "allocatable", "readmission")
+        checks.only(call.expected, "allocatable", "readmission")
         self._check_policy()
         is_restart = "policy" in self._declared
         if not is_restart:
-            yield self.assign("topo", literals.cpu_topology(args.machine))
+            yield self.assign("topo", literals.cpu_topology(self.machine(args)))
         cpus = call.answer.cpus
         reserved = CPUSet.parse(self.config.get("reservedSystemCPUs") or "")
         yield from self._policy(
@@ -62,7 +65,7 @@ class CPUForm(Form):
         yield from must(f"policy.Start({self.arguments('cpu Start', 'st')})")
         if call.expected.allocatable is not None:
             yield self.assign("got", "policy.GetAllocatableCPUs(st)")
-            yield from checks.cpus(call.expected.allocatable, "the node")
+            yield from checks.cpus(call.expected.allocatable, "the node", self.assign)
 
     def _check_policy(self) -> None:
         if self.config.get("cpuManagerPolicy") != "static":
@@ -82,10 +85,14 @@ class CPUForm(Form):
 
     def affinity(self) -> str:
         """Returns the store of affinities for the policy."""
-        return f"topologymanager.NewFakeManager({self.arguments('topology NewFakeManager')})"
+        policy = "topologymanager.NewNonePolicy()"
+        arguments = self.arguments("topology NewFakeManagerWithPolicy", policy)
+        return f"topologymanager.NewFakeManagerWithPolicy({arguments})"
 
     def admit(self, call: PlayedCall, pod: str, manifest: Pod) -> Iterator[str]:
-        self.only(call.expected, "refused", "containers")
+        checks.only(call.expected, "refused", "containers")
+        if call.expected.refused == "UnexpectedAdmissionError" and "cpus" not in refusal(call):
+            raise NotExpressibleError("a refusal by another manager is not supported")
         yield from self.allocation(call, pod, manifest)
         uid = manifest["metadata"]["uid"]
         for name, expected in call.expected.containers.items():
@@ -97,15 +104,14 @@ class CPUForm(Form):
         yield from allocation(self, call, pod, manifest, "cpu Allocate")
 
     def _container(self, uid: str, name: str, expected: ContainerExpected) -> Iterator[str]:
-        if expected.memory is not None or expected.devices or expected.quota is not None:
-            raise NotExpressibleError("only CPUs are supported")
+        checks.only(expected, "exclusive", "cpus", "affinity")
         holder = f"{quoted(uid)}, {quoted(name)}"
         if expected.exclusive is not None:
             yield self.assign("got, _", f"st.GetCPUSet({holder})")
-            yield from checks.cpus(expected.exclusive, name)
+            yield from checks.cpus(expected.exclusive, name, self.assign)
         if expected.cpus is not None:
             yield self.assign("got", f"st.GetCPUSetOrDefault({holder})")
-            yield from checks.cpus(expected.cpus, name)
+            yield from checks.cpus(expected.cpus, name, self.assign)
         if expected.affinity is not None:
             yield from self.check_affinity(holder, expected.affinity)
 
@@ -116,21 +122,27 @@ class CPUForm(Form):
 
     def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
         del call
-        names = self.containers(args.uid) if args.container is None else (args.container,)
-        for name in names:
-            arguments = self.arguments(
-                "cpu RemoveContainer", "st", quoted(args.uid), quoted(name)
-            )
-            yield from must(f"policy.RemoveContainer({arguments})")
         if args.container is None:
-            self.on_node.pop(args.uid, None)
+            yield from self.forget(args.uid)
+            del self.on_node[args.uid]
+        else:
+            yield self._removal(args.uid, args.container)
+
+    def forget(self, uid: str) -> Iterator[str]:
+        for name in self.containers(uid):
+            yield self._removal(uid, name)
+
+    def _removal(self, uid: str, container: str) -> str:
+        arguments = self.arguments("cpu RemoveContainer", "st", quoted(uid), quoted(container))
+        (removal,) = must(f"policy.RemoveContainer({arguments})")
+        return removal
 
     def state(self, call: PlayedCall) -> Iterator[str]:
         expected = call.expected
-        self.only(expected, "shared", "metrics", "pods")
+        checks.only(expected, "shared", "metrics", "pods")
         if expected.shared is not None:
             yield self.assign("got", "st.GetDefaultCPUSet()")
-            yield from checks.cpus(expected.shared, "the shared pool")
+            yield from checks.cpus(expected.shared, "the shared pool", self.assign)
         for pod, containers in (expected.pods or {}).items():
             for name, one in containers.items():
                 yield from self._container(f"uid-{pod}", name, one)
@@ -139,16 +151,14 @@ class CPUForm(Form):
                 raise NotExpressibleError(f"the metric {name} is not supported")
             read = f"testutil.GetGaugeMetricValue(metrics.{GAUGES[name]})"
             yield from self.tried("value, err", read, "GetGaugeMetricValue")
-            yield block(
-                f"if value != {value}", f't.Errorf("{name} is %v, want {value}", value)'
-            )
+            yield block(f"if value != {value}", f't.Errorf("{name} is %v, want {value}", value)')
 
     def other(self, call: PlayedCall) -> Iterator[str]:
         args = call.args
         if not isinstance(args, messages.AssignArgs):
             yield from super().other(call)
             return
-        self.only(call.expected, "cpus", "refused")
+        checks.only(call.expected, "cpus")
         yield self.assign("topo", literals.cpu_topology(args.machine))
         yield from self._policy(0, CPUSet(), args.options)
         yield self._state()
@@ -162,18 +172,17 @@ class CPUForm(Form):
         yield from self.allocation(call, "podA", manifest)
         if call.expected.cpus is not None:
             yield self.assign("got, _", 'st.GetCPUSet("uid-a", "app")')
-            yield from checks.cpus(call.expected.cpus, "app")
+            yield from checks.cpus(call.expected.cpus, "app", self.assign)
 
 
 class AdmittingCPUForm(CPUForm):
     """The CPU Manager with its static policy, asked by the real Topology Manager."""
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
-        machine = args.machine
-        if machine is None:
-            raise NotExpressibleError("a start that discovers the machine is not supported")
+        if args.devices or self.config.get("memoryManagerPolicy") == "Static":
+            raise NotExpressibleError("hints of several managers are not supported")
         if not self._declared:
-            nodes = literals.nodes_with_distances(machine.topology or ())
+            nodes = literals.nodes_with_distances(self.machine(args).topology or ())
             yield self.assign("nodes", nodes)
             yield self.assign("pods", "[]*v1.Pod{}")
         yield from topology_manager(self, "nodes")
@@ -194,7 +203,8 @@ class AdmittingCPUForm(CPUForm):
                 ("sourcesReady", "&sourcesReadyStub{}"),
             ],
         )
-        yield f"affinity.AddHintProvider({self.arguments('topology AddHintProvider', manager)})"
+        yield self.assign("mgr", manager)
+        yield f"affinity.AddHintProvider({self.arguments('topology AddHintProvider', 'mgr')})"
 
     def affinity(self) -> str:
         return "affinity"
@@ -219,4 +229,4 @@ class AdmittingCPUForm(CPUForm):
             return
         del self.on_node[args.uid]
         yield self.assign("pods", active_pods(self))
-
+        yield f"mgr.removeStaleState({self.arguments('cpu removeStaleState')})"

@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import DevicesExpected
-from numaproof.conformance.go_tests import literals
+from numaproof.conformance.go_tests import checks, literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.form import (
     Form,
     active_pods,
     admission,
+    must,
+    refusal,
     topology_manager,
 )
-from numaproof.conformance.go_tests.syntax import block, braced, inline, quoted
+from numaproof.conformance.go_tests.syntax import block, braced, quoted
 from numaproof.protocol import messages
+from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.conformance.go_tests.playing import PlayedCall
     from numaproof.protocol.messages import Pod
@@ -29,17 +32,16 @@ class DeviceForm(Form):
     """The Device Manager, with the plugins' answers from the package's own ``MockEndpoint``."""
 
     package: ClassVar[str] = "cm/devicemanager"
-    _nodes: dict[str, dict[str, frozenset[int] | None]]
+    _nodes: Mapping[str, Mapping[str, NUMASet | None]]
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
-        machine = args.machine
-        if machine is None or not isinstance(call.answer, messages.Started):
-            raise NotExpressibleError("only starts on a given machine are supported")
-        self.only(call.expected, "readmission")
+        if not isinstance(call.answer, messages.Started):
+            raise NotExpressibleError("a refused start is not supported")
+        checks.only(call.expected, "readmission")
         is_restart = bool(self._declared)
         if not is_restart:
             yield self.assign("stateDir", "t.TempDir()")
-            nodes = literals.nodes_with_distances(machine.topology or ())
+            nodes = literals.nodes_with_distances(self.machine(args).topology or ())
             yield self.assign("nodes", nodes)
             yield self.assign("pods", "[]*v1.Pod{}")
         yield from topology_manager(self, "nodes")
@@ -50,8 +52,7 @@ class DeviceForm(Form):
         yield from self.tried("manager, err", f"newManagerImpl({arguments})", "newManagerImpl")
         yield "manager.activePods = func() []*v1.Pod { return pods }"
         if is_restart:
-            read = f"manager.readCheckpoint({self.arguments('devices readCheckpoint')})"
-            yield block(f"if err := {read}; err != nil", 't.Fatalf("readCheckpoint() failed: %v", err)')
+            yield from must(f"manager.readCheckpoint({self.arguments('devices readCheckpoint')})")
             yield from self._running(args)
         provider = self.arguments("topology AddHintProvider", "manager")
         yield f"affinity.AddHintProvider({provider})"
@@ -90,12 +91,13 @@ class DeviceForm(Form):
             yield f"manager.genericDeviceUpdateCallback({arguments})"
 
     def admit(self, call: PlayedCall, pod: str, manifest: Pod) -> Iterator[str]:
-        self.only(call.expected, "refused", "containers")
+        checks.only(call.expected, "refused", "containers")
+        if call.expected.refused == "UnexpectedAdmissionError" and "device" not in refusal(call):
+            raise NotExpressibleError("a refusal by another manager is not supported")
         yield from admission(self, call, pod)
         uid = manifest["metadata"]["uid"]
         for name, container in call.expected.containers.items():
-            if container.exclusive is not None or container.memory is not None:
-                raise NotExpressibleError("only devices are supported")
+            checks.only(container, "devices")
             for resource, expected in (container.devices or {}).items():
                 held = f"manager.GetDevices({quoted(uid)}, {quoted(name)})[{quoted(resource)}]"
                 yield from self._held(held, name, resource, expected)
@@ -108,16 +110,17 @@ class DeviceForm(Form):
                     f't.Errorf("{holder} has devices %v, want {expected}", got)',
                 )
             case DevicesExpected(numa=nodes):
-                for wanted, count in Counter(map(frozenset, nodes)).items():
+                for wanted, count in Counter(NUMASet(map(int, one)) for one in nodes).items():
                     near = [
                         quoted(device)
                         for device, on in self._nodes[resource].items()
-                        if frozenset(on or ()) == wanted
+                        if (on or NUMASet()) == wanted
                     ]
-                    where = f"near NUMA nodes {sorted(wanted)}"
+                    where = f"near NUMA nodes {wanted}"
+                    wanted_ids = f"sets.New[string]({', '.join(near)})"
+                    got = f"sets.KeySet({held}).Intersection({wanted_ids})"
                     yield block(
-                        f"if got := sets.KeySet({held}).Intersection(sets.New({', '.join(near)}));"
-                        f" got.Len() != {count}",
+                        f"if got := {got}; got.Len() != {count}",
                         f't.Errorf("{holder} has devices %v {where}, want {count}", got)',
                     )
             case _:
@@ -125,18 +128,13 @@ class DeviceForm(Form):
 
     def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
         if args.container is not None:
-            raise NotExpressibleError("the end of a container is not supported")
+            raise self.unsupported(call)
         del self.on_node[args.uid]
         yield self.assign("pods", active_pods(self))
 
     def hints(self, call: PlayedCall, args: messages.HintsArgs) -> Iterator[str]:
-        self.only(call.expected)
-        pod = self.variable(args.pod["metadata"]["uid"])
-        if args.container is None:
-            function, subject = "GetPodTopologyHints", (pod,)
-        else:
-            number = manifests.containers(args.pod).index(args.container)
-            function, subject = "GetTopologyHints", (pod, f"&{pod}.Spec.Containers[{number}]")
+        checks.only(call.expected)
+        function, *subject = self.hint_provider(args)
         yield f"manager.{function}({self.arguments(f'devices {function}', *subject)})"
 
 

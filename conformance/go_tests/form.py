@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.conformance.cases import manifests
-from numaproof.conformance.cases.schema import Expected
 from numaproof.conformance.go_tests import literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.playing import affinities, config_of
@@ -17,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.conformance.go_tests.playing import PlayedCall
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Pod
 
-_DEFAULT = Expected()
+
+_ALL = ("AllAlpha", "AllBeta")
+"""The feature gates that are not constants of the kubelet."""
 
 
 class Form:
@@ -63,6 +65,7 @@ class Form:
         args = call.args
         match args:
             case messages.StartArgs():
+                self._check_start(call, args)
                 yield from self.start(call, args)
             case messages.AdmitArgs():
                 yield from self._admit(call, args.pod)
@@ -78,31 +81,51 @@ class Form:
             case _:
                 yield from self.other(call)
 
+    def _check_start(self, call: PlayedCall, args: messages.StartArgs) -> None:
+        """Checks that a start has the first start's settings and machine.
+
+        Raises:
+            NotExpressibleError: it has others.
+        """
+        changed = call.step and call.step.start and (call.step.start.kubernetes or args.flags)
+        first = next(one.args for one in self.calls if isinstance(one.args, messages.StartArgs))
+        if changed or (args.config, args.machine) != (first.config, first.machine):
+            raise NotExpressibleError("flags and changes at a restart are not supported")
+        if args.running is not None and not self.package.endswith("devicemanager"):
+            raise NotExpressibleError("a restart with running containers is not supported")
+        if {one["metadata"]["uid"] for one in args.pods} != {*self.on_node}:
+            raise NotExpressibleError("pods that leave or arrive at a restart are not supported")
+
     # What a form does for each call
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
         """Yields statements that create and start the managers."""
         del args
-        raise self._unsupported(call)
+        raise self.unsupported(call)
 
     def admit(self, call: PlayedCall, pod: str, manifest: Pod) -> Iterator[str]:
         """Yields statements that admit the pod in the variable `pod`, and check what it gets."""
         del pod, manifest
-        raise self._unsupported(call)
+        raise self.unsupported(call)
 
     def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
         """Yields statements that remove a pod or one of its containers."""
         del args
-        raise self._unsupported(call)
+        raise self.unsupported(call)
+
+    def forget(self, uid: str) -> Iterator[str]:
+        """Yields statements that release what a refused pod holds."""
+        del uid
+        yield from ()
 
     def hints(self, call: PlayedCall, args: messages.HintsArgs) -> Iterator[str]:
         """Yields statements that check a pod's hints."""
         del args
-        raise self._unsupported(call)
+        raise self.unsupported(call)
 
     def state(self, call: PlayedCall) -> Iterator[str]:
         """Yields statements that check the state."""
-        raise self._unsupported(call)
+        raise self.unsupported(call)
 
     def devices(self, devices: Sequence[messages.DeviceResource]) -> Iterator[str]:
         """Yields statements that report devices."""
@@ -111,7 +134,7 @@ class Form:
 
     def other(self, call: PlayedCall) -> Iterator[str]:
         """Yields statements for the calls that only one package can show."""
-        raise self._unsupported(call)
+        raise self.unsupported(call)
 
     # What forms share
 
@@ -137,20 +160,12 @@ class Form:
         yield self.assign(names, call)
         yield block("if err != nil", f't.Fatalf("{function}() failed: %v", err)')
 
-    def only(self, expected: Expected, *fields: str) -> None:
-        """Checks that only these fields are expected.
-
-        Raises:
-            NotExpressibleError: another field is.
-        """
-        for name in Expected.__struct_fields__:
-            if name not in fields and getattr(expected, name) != getattr(_DEFAULT, name):
-                raise NotExpressibleError(f"`{name}` is not supported")
-
     def gates(self, *more: str) -> Iterator[str]:
         """Yields statements that set the configured feature gates."""
         gates = {**dict.fromkeys(more, True), **(self.config.get("featureGates") or {})}
         for name, on in gates.items():
+            if name in _ALL:
+                raise NotExpressibleError(f"the feature gate {name} is not supported")
             yield (
                 "featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate,"
                 f" features.{name}, {str(on).lower()})"
@@ -163,6 +178,8 @@ class Form:
         yield from self.admit(call, self.variable(uid), manifest)
         if call.expected.refused:
             del self.on_node[uid]
+            if call is not self.calls[-1]:
+                yield from self.forget(uid)
 
     def _pod(self, manifest: Pod) -> Iterator[str]:
         uid = manifest["metadata"]["uid"]
@@ -178,7 +195,25 @@ class Form:
         """Returns the names of a pod's containers, init containers first."""
         return manifests.containers(self._pods[uid])
 
-    def _unsupported(self, call: PlayedCall) -> NotExpressibleError:
+    def machine(self, args: messages.StartArgs) -> MachineInfo:
+        """Returns the machine of a start.
+
+        Raises:
+            NotExpressibleError: the kubelet discovers it.
+        """
+        if args.machine is None:
+            raise NotExpressibleError("a start that discovers the machine is not supported")
+        return args.machine
+
+    def hint_provider(self, args: messages.HintsArgs) -> tuple[str, ...]:
+        """Returns the function that gives a pod's or a container's hints, and its arguments."""
+        pod = self.variable(args.pod["metadata"]["uid"])
+        if args.container is None:
+            return "GetPodTopologyHints", pod
+        return "GetTopologyHints", pod, _containers(pod, args.pod)[args.container]
+
+    def unsupported(self, call: PlayedCall) -> NotExpressibleError:
+        """Returns the error for a call that the package can't show."""
         verb = call.step.verb if call.step else "start"
         return NotExpressibleError(f"a test in {self.package} can't show `{verb}`")
 
@@ -251,27 +286,50 @@ def allocation(
     form: Form, call: PlayedCall, pod: str, manifest: Pod, function: str
 ) -> Iterator[str]:
     """Yields statements that let a policy allocate for each container of a pod in turn."""
-    spec = manifest["spec"]
-    *before, last = [
-        f"&{pod}.Spec.{field}[{number}]"
-        for key, field in (("initContainers", "InitContainers"), ("containers", "Containers"))
-        for number in range(len(spec.get(key) or ()))
-    ]
-    for container in before:
-        yield from must(f"policy.Allocate({form.arguments(function, 'st', pod, container)})")
-    allocate = f"policy.Allocate({form.arguments(function, 'st', pod, last)})"
     reason = call.expected.refused
+    if reason == "TopologyAffinityError":
+        raise NotExpressibleError("a refusal by the Topology Manager is not supported")
+    if form.config.get("topologyManagerScope") == "pod" and manifest["spec"].get("resources"):
+        raise NotExpressibleError("pod-level resources in the `pod` scope are not supported")
+
+    def allocate(container: str) -> str:
+        return f"policy.Allocate({form.arguments(function, 'st', pod, container)})"
+
+    containers = _containers(pod, manifest).values()
     if reason is None:
-        yield from must(allocate)
-    elif reason == "UnexpectedAdmissionError":
-        yield block(f"if err := {allocate}; err == nil", 't.Errorf("Allocate() succeeded")')
+        for container in containers:
+            yield from must(allocate(container))
+        return
+    if len(containers) == 1:
+        yield form.assign("err", allocate(*containers))
+    else:
+        every = f"append({pod}.Spec.InitContainers, {pod}.Spec.Containers...)"
+        yield block(
+            f"for _, container := range {every}",
+            block(f"if err = {allocate('&container')}; err != nil", "break"),
+        )
+    if reason == "UnexpectedAdmissionError":
+        yield block("if err == nil", 't.Errorf("Allocate() succeeded")')
     else:
         yield form.assign("refusal", "admission.Error(nil)")
-        wrong = f"!errors.As(err, &refusal) || refusal.Type() != {quoted(reason)}"
         yield block(
-            f"if err := {allocate}; {wrong}",
+            f"if !errors.As(err, &refusal) || refusal.Type() != {quoted(reason)}",
             f't.Errorf("Allocate() returned %v, want {reason}", err)',
         )
+
+
+def refusal(call: PlayedCall) -> str:
+    """Returns the message of a documented refusal; empty if the pod is admitted."""
+    return call.answer.message if isinstance(call.answer, messages.AdmissionRefused) else ""
+
+
+def _containers(pod: str, manifest: Pod) -> dict[str, str]:
+    """Returns pointers to the containers of the pod in a variable, by name, in order."""
+    return {
+        one["name"]: f"&{pod}.Spec.{field}[{number}]"
+        for key, field in literals.CONTAINERS
+        for number, one in enumerate(manifest["spec"].get(key) or ())
+    }
 
 
 def must(call: str) -> Iterator[str]:

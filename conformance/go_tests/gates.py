@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from numaproof.conformance.go_tests import checks
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.form import Form
 from numaproof.conformance.go_tests.syntax import block, inline, quoted
@@ -25,14 +26,15 @@ class GatesForm(Form):
         yield from ()
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
-        self.only(call.expected, "refused")
+        checks.only(call.expected, "refused")
         if call.expected.refused != "config" or {*args.config} != {"featureGates"}:
             raise NotExpressibleError("only refused feature gates are supported")
         gates = [(quoted(key), str(on).lower()) for key, on in args.config["featureGates"].items()]
         yield self.assign("gates", inline("map[string]bool", gates))
         fields = inline("&v1beta1.KubeletConfiguration", [("FeatureGates", "gates")])
         yield f"SetDefaults_KubeletConfiguration({fields})"
+        known = "utilfeature.DefaultMutableFeatureGate.DeepCopy()"
         yield block(
-            "if err := utilfeature.DefaultMutableFeatureGate.DeepCopy().SetFromMap(gates); err == nil",
+            f"if err := {known}.SetFromMap(gates); err == nil",
             't.Errorf("SetFromMap(%v) succeeded", gates)',
         )

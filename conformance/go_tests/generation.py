@@ -82,6 +82,8 @@ def go_test(case: Case, machine: MachineInfo, kubernetes: str) -> GoTest:
         CaseError: the case can't be played.
         NotExpressibleError: no single package of the kubelet shows what the case expects.
     """
+    if case.check_node:
+        raise NotExpressibleError("`check_node`: no manager compares pods with the node")
     calls = play(case, machine, kubernetes)
     form = _form(calls)(calls, kubernetes)
     body = form.body()
@@ -177,6 +179,3 @@ def _lines(paragraphs: Sequence[str]) -> Iterator[str]:
     for paragraph in paragraphs:
         lines = textwrap.wrap(paragraph, _WIDTH - 3, break_long_words=False, break_on_hyphens=False)
         yield "".join(f"// {line}\n" for line in lines)
-
-
-__all__ = ["GoTest", "NotExpressibleError", "go_test"]

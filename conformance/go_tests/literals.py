@@ -19,6 +19,9 @@ _RESOURCES = {
     "ephemeral-storage": "v1.ResourceEphemeralStorage",
 }
 
+CONTAINERS = (("initContainers", "InitContainers"), ("containers", "Containers"))
+"""The lists of containers in a pod's manifest and in Go."""
+
 
 def cpu_set(cpus: CPUSet) -> str:
     return f"cpuset.New({', '.join(map(str, sorted(cpus)))})"
@@ -61,7 +64,9 @@ _COUNTED = ("NUMANodeID", "UncoreCacheID")
 
 def nodes_with_memory(machine: MachineInfo) -> str:
     """Returns a ``MachineInfo`` with the memory of its NUMA nodes."""
-    nodes = braced("[]cadvisorapi.Node", [_node(one, memory=True) for one in machine.topology or ()])
+    nodes = braced(
+        "[]cadvisorapi.Node", [_node(one, memory=True) for one in machine.topology or ()]
+    )
     return braced("&cadvisorapi.MachineInfo", [("Topology", nodes)])
 
 
@@ -92,7 +97,7 @@ def pod(manifest: Pod) -> str:
     fields = []
     if spec.get("resources"):
         fields.append(("Resources", _requirements("&v1.ResourceRequirements", spec["resources"])))
-    for key, field in (("initContainers", "InitContainers"), ("containers", "Containers")):
+    for key, field in CONTAINERS:
         if spec.get(key):
             listed = [_container(one) for one in spec[key]]
             fields.append((field, braced("[]v1.Container", listed)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from numaproof.conformance.cases import manifests
-from numaproof.conformance.go_tests import literals
+from numaproof.conformance.go_tests import checks, literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
-from numaproof.conformance.go_tests.form import Form, allocation, given_affinity, must
+from numaproof.conformance.go_tests.form import Form, allocation, given_affinity, must, refusal
 from numaproof.conformance.go_tests.syntax import block, braced, inline, quoted
 from numaproof.protocol import codec, messages
 from numaproof.reference.pods import quantity
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.go_tests.playing import PlayedCall
-    from numaproof.protocol.messages import Pod
+    from numaproof.protocol.messages import Pod, Provider
 
 _FILE = "memory_manager_state"
 
@@ -28,23 +27,27 @@ class MemoryForm(Form):
     _in_file = False
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
-        if args.machine is None:
-            raise NotExpressibleError("a start that discovers the machine is not supported")
-        self.only(call.expected, "refused", "memory", "readmission")
+        checks.only(call.expected, "refused", "memory", "readmission")
         is_restart = "policy" in self._declared
         if not is_restart:
-            yield self.assign("machine", literals.nodes_with_memory(args.machine))
+            yield self.assign("machine", literals.nodes_with_memory(self.machine(args)))
         reserved = braced("systemReservedMemory", self._reserved())
         fake = f"topologymanager.NewFakeManager({self.arguments('topology NewFakeManager')})"
         arguments = self.arguments("memory NewPolicyStatic", "machine", reserved, fake)
         yield from self.tried("policy, err", f"NewPolicyStatic({arguments})", "NewPolicyStatic")
-        if not is_restart:
-            yield from self._state()
         start = f"policy.Start({self.arguments('memory Start', 'st')})"
-        if call.expected.refused is None:
-            yield from must(start)
-        else:
-            yield block(f"if err := {start}; err == nil", 't.Errorf("Start() succeeded")')
+        if call.expected.refused:
+            if not self._in_file:
+                raise NotExpressibleError("a start refused without a checkpoint is not supported")
+            yield self.assign("st, err", self._state())
+            yield block("if err == nil", f"err = {start}")
+            yield block("if err == nil", 't.Errorf("Start() succeeded")')
+            return
+        if self._in_file:
+            yield from self.tried("st, err", self._state(), "NewCheckpointState")
+        elif not is_restart:
+            yield self.assign("st", self._state())
+        yield from must(start)
         if call.expected.memory is not None:
             yield from self._allocatable(call.expected.memory)
 
@@ -55,72 +58,70 @@ class MemoryForm(Form):
                     "v1.ResourceMemory" if name == "memory" else quoted(name),
                     str(int(quantity.parse(amount))),
                 )
-                for name, amount in one["limits"].items()
+                for name, amount in (one.get("limits") or {}).items()
             ]
-            yield str(one["numaNode"]), inline("", amounts)
+            yield str(one.get("numaNode", 0)), inline("", amounts)
 
-    def _state(self) -> Iterator[str]:
+    def _state(self) -> str:
         if not self._in_file:
-            made = f"state.NewMemoryState({self.arguments('memory NewMemoryState')})"
-            yield self.assign("st", made)
-            return
-        arguments = self.arguments(
-            "memory NewCheckpointState", "stateDir", quoted(_FILE), "policy.Name()"
-        )
-        call = f"state.NewCheckpointState({arguments})"
-        yield from self.tried("st, err", call, "NewCheckpointState")
+            return f"state.NewMemoryState({self.arguments('memory NewMemoryState')})"
+        file = ("stateDir", quoted(_FILE), "policy.Name()")
+        return f"state.NewCheckpointState({self.arguments('memory NewCheckpointState', *file)})"
 
     def _allocatable(self, expected: object) -> Iterator[str]:
         if not isinstance(expected, dict):
             raise NotExpressibleError("allocatable memory by node is not supported")
         yield self.assign("allocatable", "map[v1.ResourceName]uint64{}")
         read = f"policy.GetAllocatableMemory({self.arguments('memory GetAllocatableMemory', 'st')})"
+        yield block(f"for _, one := range {read}", "allocatable[one.Type] += one.Size")
+        sizes = [(quoted(name), str(size)) for name, size in expected.items()]
+        yield self.assign("wanted", inline("map[v1.ResourceName]uint64", sizes))
         yield block(
-            f"for _, one := range {read}", "allocatable[one.Type] += one.Size"
+            "if !reflect.DeepEqual(allocatable, wanted)",
+            't.Errorf("the allocatable memory is %v, want %v", allocatable, wanted)',
         )
-        for name, size in expected.items():
-            got = f"allocatable[{quoted(name)}]"
-            yield block(
-                f"if {got} != {size}",
-                f't.Errorf("%d bytes of {name} are allocatable, want {size}", {got})',
-            )
 
     def admit(self, call: PlayedCall, pod: str, manifest: Pod) -> Iterator[str]:
-        self.only(call.expected, "refused", "containers")
+        checks.only(call.expected, "refused", "containers")
         for one in call.expected.containers.values():
-            if one.memory is not None or one.devices or one.exclusive is not None:
-                raise NotExpressibleError("what a container gets is not supported")
+            checks.only(one)
+        if call.expected.refused and "[memorymanager]" not in refusal(call):
+            raise NotExpressibleError("a refusal by another manager is not supported")
         yield from given_affinity(self, call)
         yield from allocation(self, call, pod, manifest, "memory Allocate")
 
     def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
         del call
-        names = self.containers(args.uid) if args.container is None else (args.container,)
-        for name in names:
-            arguments = self.arguments(
-                "memory RemoveContainer", "st", quoted(args.uid), quoted(name)
-            )
-            yield f"policy.RemoveContainer({arguments})"
         if args.container is None:
-            self.on_node.pop(args.uid, None)
+            yield from self.forget(args.uid)
+            del self.on_node[args.uid]
+        else:
+            yield self._removal(args.uid, args.container)
+
+    def forget(self, uid: str) -> Iterator[str]:
+        for name in self.containers(uid):
+            yield self._removal(uid, name)
+
+    def _removal(self, uid: str, container: str) -> str:
+        arguments = self.arguments("memory RemoveContainer", "st", quoted(uid), quoted(container))
+        return f"policy.RemoveContainer({arguments})"
 
     def hints(self, call: PlayedCall, args: messages.HintsArgs) -> Iterator[str]:
-        self.only(call.expected, "hints")
-        pod = self.variable(args.pod["metadata"]["uid"])
-        function, subject = "GetPodTopologyHints", (pod,)
-        if args.container is not None:
-            number = manifests.containers(args.pod).index(args.container)
-            function, subject = "GetTopologyHints", (pod, f"&{pod}.Spec.Containers[{number}]")
-        arguments = self.arguments(f"memory {function}", "st", *subject)
-        read = f"policy.{function}({arguments})"
+        checks.only(call.expected, "hints")
+        function, *subject = self.hint_provider(args)
+        read = f"policy.{function}({self.arguments(f'memory {function}', 'st', *subject)})"
         wanted = self._wanted(call.expected.hints or {})
+        if not wanted:
+            unwanted = f't.Errorf("{function}() returned %v, want no hints", got)'
+            yield block(f"if got := {read}; len(got) != 0", unwanted)
+            return
         yield self.assign("want", literals.hints(wanted, "newNUMAAffinity", "topologymanager."))
         yield block(
             f"if got := {read}; !reflect.DeepEqual(got, want)",
             f't.Errorf("{function}() returned %v, want %v", got, want)',
         )
 
-    def _wanted(self, hints: Mapping[str, object]) -> messages.ProviderHints:
+    def _wanted(self, hints: Mapping[Provider, object]) -> messages.ProviderHints:
         if {*hints} != {"memory"}:
             raise NotExpressibleError("only hints of the Memory Manager are supported")
         return codec.from_plain(hints["memory"], messages.ProviderHints)

@@ -11,11 +11,12 @@ from numaproof.conformance.cases.loading import CaseError
 from numaproof.conformance.cases.schema import Case, Expected, Step
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET, Baseline
+from numaproof.conformance.promotion import accepted_or_refused
 from numaproof.protocol import messages
 from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.protocol.machine import MachineInfo
 
@@ -30,7 +31,7 @@ class PlayedCall:
         args: the call's arguments; None if the step edits a file.
         answer: the documented answer.
         kubelet_answer: the answer of the release; None if it didn't get this far.
-        expected: the expected answer.
+        expected: the expected answer; for a step that accepts any answer, whether it is refused.
     """
 
     number: int
@@ -53,10 +54,14 @@ def play(case: Case, machine: MachineInfo, kubernetes: str) -> tuple[PlayedCall,
     }
     made = []
     for number, position, step, args, answer in _calls(case, machine, kubernetes, DOCUMENTED):
-        expected = step.expect if step and isinstance(step.expect, Expected) else Expected()
-        if position and isinstance(args, messages.AdmitArgs):
+        given = step.expect if step else Expected()
+        if not isinstance(given, Expected):
+            expected = accepted_or_refused(answer, {}) if answer else Expected()
+        elif position and isinstance(args, messages.AdmitArgs):
             name = manifests.pod_name(args.pod["metadata"]["uid"])
-            expected = Expected(refused=expected.readmission.get(name))
+            expected = Expected(refused=given.readmission.get(name))
+        else:
+            expected = given
         made.append(
             PlayedCall(number, step, args, answer, kubelet.get((number, position)), expected)
         )
@@ -88,8 +93,7 @@ def _calls(
             if step and step.state:
                 calls = made[:1]
             yield from (
-                (number, position, step, one.args, one.answer)
-                for position, one in enumerate(calls)
+                (number, position, step, one.args, one.answer) for position, one in enumerate(calls)
             )
             if step and step.tamper:
                 yield number, 0, step, None, None
@@ -102,6 +106,6 @@ def affinities(answer: messages.Answer | None) -> Mapping[str, messages.Hint]:
     return {name: one.affinity for name, one in answer.containers.items()}
 
 
-def config_of(calls: tuple[PlayedCall, ...]) -> dict[str, Any]:
+def config_of(calls: Sequence[PlayedCall]) -> dict[str, Any]:
     """Returns the configuration of the first start; empty if there is none."""
     return next((one.args.config for one in calls if isinstance(one.args, messages.StartArgs)), {})

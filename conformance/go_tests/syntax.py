@@ -44,7 +44,7 @@ def braced(head: str, entries: Iterable[Entry]) -> str:
                 flush()
                 lines.append(f"{text},")
     flush()
-    return f"{head}{{\n{indented(chr(10).join(lines))}\n}}"
+    return f"{head}{{\n{indented(chr(10).join(lines))}\n}}" if lines else f"{head}{{}}"
 
 
 def inline(head: str, entries: Iterable[Entry]) -> str:
@@ -64,6 +64,10 @@ def block(head: str, *body: str) -> str:
     return f"{head} {{\n{indented(chr(10).join(body))}\n}}"
 
 
+_INITIALISMS = {"cpu": "CPU", "cpus": "CPUs", "id": "ID", "numa": "NUMA", "pcpus": "PCPUs"}
+
+
 def camel(name: str) -> str:
-    """Converts a name in words joined by hyphens to an exported Go name."""
-    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^0-9A-Za-z]+", name))
+    """Converts words joined by hyphens to an exported Go name."""
+    words = re.split(r"[^0-9A-Za-z]+", name)
+    return "".join(_INITIALISMS.get(word, word[:1].upper() + word[1:]) for word in words)
