@@ -165,11 +165,8 @@ def promote(
 
 def _write_go_test(file: Path, case_id: str | None, kubernetes: str, go_file: Path) -> int:
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.execution import runner
-    from numaproof.conformance.execution.run import reference_target
     from numaproof.conformance.go_tests.checks import NotExpressibleError
-    from numaproof.conformance.go_tests.generation import go_test
-    from numaproof.conformance.judging.baselines import DOCUMENTED
+    from numaproof.conformance.go_tests.generation import first_machine, go_test
     from numaproof.workdir.output_files import write_file
     from numaproof.workdir.scratch import scratch_folder
 
@@ -179,16 +176,9 @@ def _write_go_test(file: Path, case_id: str | None, kubernetes: str, go_file: Pa
         names = ", ".join(case.id for case in cases)
         raise click.UsageError(f"{file}: choose a case with --id: {names}")
     with loading.locate_errors([file]), scratch_folder() as trees:
-        runs = runner.select(
-            chosen, named_machines((), trees), reference_target(kubernetes, DOCUMENTED)
-        )
-        if not runs:
-            raise click.UsageError(
-                f"{file}: {chosen[0].id} applies to no machine with Kubernetes {kubernetes}; choose"
-                " another --kubernetes"
-            )
         try:
-            made = go_test(chosen[0], runs[0].info, kubernetes)
+            machine = first_machine(chosen[0], named_machines((), trees), kubernetes)
+            made = go_test(chosen[0], machine, kubernetes)
         except NotExpressibleError as error:
             raise loading.CaseError(chosen[0].id, 0, f"no Go test can show it: {error}") from None
     write_file(go_file, made.text)

@@ -159,6 +159,8 @@ class CPUForm(Form):
             yield from super().other(call)
             return
         checks.only(call.expected, "cpus")
+        if any(isinstance(one.args, messages.StartArgs) for one in self.calls):
+            raise NotExpressibleError("a node next to `assign` is not supported")
         yield self.assign("topo", literals.cpu_topology(args.machine))
         yield from self._policy(0, CPUSet(), args.options)
         yield self._state()

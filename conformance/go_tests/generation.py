@@ -7,6 +7,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.run import reference_target
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.cpu import AdmittingCPUForm, CPUForm
 from numaproof.conformance.go_tests.devices import DeviceForm
@@ -16,6 +18,7 @@ from numaproof.conformance.go_tests.merge import MergeForm
 from numaproof.conformance.go_tests.playing import PlayedCall, affinities, config_of, play
 from numaproof.conformance.go_tests.signatures import since
 from numaproof.conformance.go_tests.syntax import camel, indented, quoted
+from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.protocol import messages
 from numaproof.reference.deviations.defects import DEFECTS
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.conformance.go_tests.form import Form
     from numaproof.protocol.machine import MachineInfo
 
@@ -97,6 +101,18 @@ def go_test(case: Case, machine: MachineInfo, kubernetes: str) -> GoTest:
         f"{_comment(case)}func {name}(t *testing.T) {{\n{indented(context + body)}\n}}\n",
     ]
     return GoTest(f"pkg/kubelet/{form.package}", name, "\n\n".join(parts))
+
+
+def first_machine(case: Case, machines: Sequence[ProfileMachine], kubernetes: str) -> MachineInfo:
+    """Returns the first machine that a case applies to.
+
+    Raises:
+        NotExpressibleError: it applies to none in this release.
+    """
+    runs = runner.select([case], machines, reference_target(kubernetes, DOCUMENTED))
+    if not runs:
+        raise NotExpressibleError(f"the case applies to no machine with Kubernetes {kubernetes}")
+    return runs[0].info
 
 
 def _form(calls: Sequence[PlayedCall]) -> type[Form]:

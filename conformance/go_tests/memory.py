@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.go_tests import checks, literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.form import Form, allocation, given_affinity, must, refusal
-from numaproof.conformance.go_tests.syntax import block, braced, inline, quoted
+from numaproof.conformance.go_tests.syntax import block, braced, inline, quoted, raw
 from numaproof.protocol import codec, messages
 from numaproof.reference.pods import quantity
 
@@ -132,6 +133,7 @@ class MemoryForm(Form):
             yield from super().other(call)
             return
         self._in_file = True
+        text = tamper.text if tamper.checkpoint is None else checkpoints.text(tamper.checkpoint)
         yield self.assign("stateDir", "t.TempDir()")
         file = f"filepath.Join(stateDir, {quoted(_FILE)})"
-        yield from must(f"os.WriteFile({file}, []byte(`{tamper.text}`), 0o600)")
+        yield from must(f"os.WriteFile({file}, []byte({raw(text)}), 0o600)")

@@ -18,6 +18,11 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def raw(text: str) -> str:
+    """Returns a raw string literal if possible."""
+    return quoted(text) if "`" in text else f"`{text}`"
+
+
 def indented(text: str) -> str:
     """Indents every line that isn't empty by a tab."""
     return re.sub(r"^(?=.)", "\t", text, flags=re.MULTILINE)
