@@ -209,7 +209,8 @@ def _table(defects: Sequence[Defect], rows: Sequence[Row]) -> Iterator[str]:
     shown = {row.defect for row in rows if row.test}
     good = shown - {row.defect for row in rows if not row.good}
     yield ""
-    yield f"{len(good)} of {len(defects)} as they must be, {len(defects) - len(shown)} without a test"
+    without = len(defects) - len(shown)
+    yield f"{len(good)} of {len(defects)} as they must be, {without} without a test"
 
 
 if __name__ == "__main__":
