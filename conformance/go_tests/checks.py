@@ -100,6 +100,6 @@ def _per_node(counts: tuple[int, ...], holder: str) -> Iterator[str]:
     yield unless(f"!reflect.DeepEqual(perNode, []int{{{wanted}}})", f"{wanted} per node", holder)
 
 
-def unless(wrong: str, wanted: str, holder: str) -> str:
+def unless(wrong: str, description: str, holder: str) -> str:
     """Returns a statement that fails the test if the condition `wrong` holds."""
-    return block(f"if {wrong}", f't.Errorf("{holder} has CPUs %q, want {wanted}", got)')
+    return block(f"if {wrong}", f't.Errorf("{holder} has CPUs %q, want {description}", got)')

@@ -16,7 +16,7 @@ from numaproof.conformance.go_tests.form import (
     refusal,
     topology_manager,
 )
-from numaproof.conformance.go_tests.syntax import block, braced, quoted, string_map
+from numaproof.conformance.go_tests.syntax import block, composite, quote, string_map
 from numaproof.protocol import codec, messages
 from numaproof.protocol.sets import CPUSet
 
@@ -50,7 +50,7 @@ class CPUForm(Form):
             raise NotExpressibleError("a refused start is not supported")
         checks.only(call.expected, "allocatable", "readmission")
         self._check_policy()
-        is_restart = "policy" in self._declared
+        is_restart = "policy" in self._variables
         if not is_restart:
             yield self.assign("topo", literals.cpu_topology(self.machine(args)))
         cpus = call.answer.cpus
@@ -75,13 +75,13 @@ class CPUForm(Form):
         made = f"state.NewMemoryState({self.arguments('cpu NewMemoryState')})"
         return self.assign("st", made)
 
-    def _policy(self, reserved: int, named: CPUSet, options: dict[str, str]) -> Iterator[str]:
+    def _policy(self, count: int, cpus: CPUSet, options: dict[str, str]) -> Iterator[str]:
         arguments = self.arguments(
             "cpu NewStaticPolicy",
-            *("topo", str(reserved), literals.cpu_set(named), self.affinity()),
+            *("topo", str(count), literals.cpu_set(cpus), self.affinity()),
             string_map(options),
         )
-        yield from self.tried("policy, err", f"NewStaticPolicy({arguments})", "NewStaticPolicy")
+        yield from self.attempt("policy, err", f"NewStaticPolicy({arguments})", "NewStaticPolicy")
 
     def affinity(self) -> str:
         """Returns the store of affinities for the policy."""
@@ -105,7 +105,7 @@ class CPUForm(Form):
 
     def _container(self, uid: str, name: str, expected: ContainerExpected) -> Iterator[str]:
         checks.only(expected, "exclusive", "cpus", "affinity")
-        holder = f"{quoted(uid)}, {quoted(name)}"
+        holder = f"{quote(uid)}, {quote(name)}"
         if expected.exclusive is not None:
             yield self.assign("got, _", f"st.GetCPUSet({holder})")
             yield from checks.cpus(expected.exclusive, name, self.assign)
@@ -133,7 +133,7 @@ class CPUForm(Form):
             yield self._removal(uid, name)
 
     def _removal(self, uid: str, container: str) -> str:
-        arguments = self.arguments("cpu RemoveContainer", "st", quoted(uid), quoted(container))
+        arguments = self.arguments("cpu RemoveContainer", "st", quote(uid), quote(container))
         (removal,) = must(f"policy.RemoveContainer({arguments})")
         return removal
 
@@ -150,7 +150,7 @@ class CPUForm(Form):
             if name not in GAUGES:
                 raise NotExpressibleError(f"the metric {name} is not supported")
             read = f"testutil.GetGaugeMetricValue(metrics.{GAUGES[name]})"
-            yield from self.tried("value, err", read, "GetGaugeMetricValue")
+            yield from self.attempt("value, err", read, "GetGaugeMetricValue")
             yield block(f"if value != {value}", f't.Errorf("{name} is %v, want {value}", value)')
 
     def other(self, call: PlayedCall) -> Iterator[str]:
@@ -183,13 +183,13 @@ class AdmittingCPUForm(CPUForm):
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
         if args.devices or self.config.get("memoryManagerPolicy") == "Static":
             raise NotExpressibleError("hints of several managers are not supported")
-        if not self._declared:
+        if not self._variables:
             nodes = literals.nodes_with_distances(self.machine(args).topology or ())
             yield self.assign("nodes", nodes)
             yield self.assign("pods", "[]*v1.Pod{}")
         yield from topology_manager(self, "nodes")
         yield from super().start(call, args)
-        manager = braced(
+        manager = composite(
             "&manager",
             [
                 ("policy", "policy"),

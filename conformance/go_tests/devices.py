@@ -17,7 +17,7 @@ from numaproof.conformance.go_tests.form import (
     refusal,
     topology_manager,
 )
-from numaproof.conformance.go_tests.syntax import block, braced, quoted
+from numaproof.conformance.go_tests.syntax import block, composite, quote
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 
@@ -38,7 +38,7 @@ class DeviceForm(Form):
         if not isinstance(call.answer, messages.Started):
             raise NotExpressibleError("a refused start is not supported")
         checks.only(call.expected, "readmission")
-        is_restart = bool(self._declared)
+        is_restart = bool(self._variables)
         if not is_restart:
             yield self.assign("stateDir", "t.TempDir()")
             nodes = literals.nodes_with_distances(self.machine(args).topology or ())
@@ -49,7 +49,7 @@ class DeviceForm(Form):
             "devices newManagerImpl",
             *('filepath.Join(stateDir, "kubelet.sock")', "nodes", "affinity"),
         )
-        yield from self.tried("manager, err", f"newManagerImpl({arguments})", "newManagerImpl")
+        yield from self.attempt("manager, err", f"newManagerImpl({arguments})", "newManagerImpl")
         yield "manager.activePods = func() []*v1.Pod { return pods }"
         if is_restart:
             yield from must(f"manager.readCheckpoint({self.arguments('devices readCheckpoint')})")
@@ -67,9 +67,9 @@ class DeviceForm(Form):
             uid = pod["metadata"]["uid"]
             for name in manifests.containers(pod):
                 ids += [f"{uid}-{name}"] if name in args.running.get(uid, ()) else []
-                listed = ", ".join(map(quoted, (uid, name, f"{uid}-{name}")))
+                listed = ", ".join(map(quote, (uid, name, f"{uid}-{name}")))
                 yield f"manager.containerMap.Add({listed})"
-        yield f"manager.containerRunningSet = sets.New({', '.join(map(quoted, ids))})"
+        yield f"manager.containerRunningSet = sets.New({', '.join(map(quote, ids))})"
 
     def devices(self, devices: Sequence[messages.DeviceResource]) -> Iterator[str]:
         self._nodes = {
@@ -78,15 +78,17 @@ class DeviceForm(Form):
         for one in devices:
             if one.preferred or one.fails:
                 raise NotExpressibleError("a plugin's preferences and failures are not supported")
-            if "allocate" not in self._declared:
+            if "allocate" not in self._variables:
                 yield self.assign("allocate", _ALLOCATE)
-            name = quoted(one.resource)
+            name = quote(one.resource)
             yield (
                 f"manager.endpoints[{name}] = endpointInfo{{"
                 "e: &MockEndpoint{allocateFunc: allocate}}"
             )
             pointer = "*" if self.since("1.34") else ""
-            listed = braced(f"[]{pointer}pluginapi.Device", [literals.device(d) for d in one.ids])
+            listed = composite(
+                f"[]{pointer}pluginapi.Device", [literals.device(d) for d in one.ids]
+            )
             arguments = self.arguments("devices genericDeviceUpdateCallback", name, listed)
             yield f"manager.genericDeviceUpdateCallback({arguments})"
 
@@ -99,26 +101,28 @@ class DeviceForm(Form):
         for name, container in call.expected.containers.items():
             checks.only(container, "devices")
             for resource, expected in (container.devices or {}).items():
-                held = f"manager.GetDevices({quoted(uid)}, {quoted(name)})[{quoted(resource)}]"
-                yield from self._held(held, name, resource, expected)
+                devices = f"manager.GetDevices({quote(uid)}, {quote(name)})[{quote(resource)}]"
+                yield from self._check_devices(devices, name, resource, expected)
 
-    def _held(self, held: str, holder: str, resource: str, expected: object) -> Iterator[str]:
+    def _check_devices(
+        self, devices: str, holder: str, resource: str, expected: object
+    ) -> Iterator[str]:
         match expected:
             case int():
                 yield block(
-                    f"if got := {held}; len(got) != {expected}",
+                    f"if got := {devices}; len(got) != {expected}",
                     f't.Errorf("{holder} has devices %v, want {expected}", got)',
                 )
             case DevicesExpected(numa=nodes):
                 for wanted, count in Counter(NUMASet(map(int, one)) for one in nodes).items():
                     near = [
-                        quoted(device)
+                        quote(device)
                         for device, on in self._nodes[resource].items()
                         if (on or NUMASet()) == wanted
                     ]
                     where = f"near NUMA nodes {wanted}"
                     wanted_ids = f"sets.New[string]({', '.join(near)})"
-                    got = f"sets.KeySet({held}).Intersection({wanted_ids})"
+                    got = f"sets.KeySet({devices}).Intersection({wanted_ids})"
                     yield block(
                         f"if got := {got}; got.Len() != {count}",
                         f't.Errorf("{holder} has devices %v {where}, want {count}", got)',

@@ -9,7 +9,7 @@ from numaproof.conformance.go_tests import literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.playing import affinities, config_of
 from numaproof.conformance.go_tests.signatures import arguments, since
-from numaproof.conformance.go_tests.syntax import block, camel, inline, quoted, string_map
+from numaproof.conformance.go_tests.syntax import block, camel, inline, quote, string_map
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Form:
         self.release = release
         self.config = config_of(calls)
         self.on_node: dict[str, str] = {}
-        self._declared: set[str] = set()
+        self._variables: set[str] = set()
         self._pods: dict[str, Pod] = {}
 
     def body(self) -> str:
@@ -141,7 +141,7 @@ class Form:
     def mask(self, hint: messages.Hint) -> Iterator[str]:
         """Yields the creation of a bit mask of a hint's NUMA nodes in the variable ``mask``."""
         nodes = ", ".join(map(str, sorted(hint.numa or ())))
-        yield from self.tried("mask, err", f"bitmask.NewBitMask({nodes})", "NewBitMask")
+        yield from self.attempt("mask, err", f"bitmask.NewBitMask({nodes})", "NewBitMask")
 
     def arguments(self, function: str, *common: str) -> str:
         return arguments(function, self.release, *common)
@@ -151,11 +151,11 @@ class Form:
 
     def assign(self, names: str, value: str) -> str:
         """Returns an assignment, which declares the variables that are new."""
-        new = {*names.split(", ")} - {"_"} - self._declared
-        self._declared |= new
+        new = {*names.split(", ")} - {"_"} - self._variables
+        self._variables |= new
         return f"{names} {':=' if new else '='} {value}"
 
-    def tried(self, names: str, call: str, function: str) -> Iterator[str]:
+    def attempt(self, names: str, call: str, function: str) -> Iterator[str]:
         """Yields a call whose last result is an error that ends the test."""
         yield self.assign(names, call)
         yield block("if err != nil", f't.Fatalf("{function}() failed: %v", err)')
@@ -232,12 +232,12 @@ def topology_manager(form: Form, nodes: str) -> Iterator[str]:
     arguments = form.arguments(
         "topology NewManager",
         nodes,
-        quoted(config.get("topologyManagerPolicy", "none")),
-        quoted(config.get("topologyManagerScope", "container")),
+        quote(config.get("topologyManagerPolicy", "none")),
+        quote(config.get("topologyManagerScope", "container")),
         string_map(config.get("topologyManagerPolicyOptions") or {}),
     )
     call = f"topologymanager.NewManager({arguments})"
-    yield from form.tried("affinity, err", call, "topologymanager.NewManager")
+    yield from form.attempt("affinity, err", call, "topologymanager.NewManager")
 
 
 def admission(form: Form, call: PlayedCall, pod: str) -> Iterator[str]:
@@ -248,7 +248,7 @@ def admission(form: Form, call: PlayedCall, pod: str) -> Iterator[str]:
     reason = call.expected.refused
     yield form.assign("pods", active_pods(form))
     if reason:
-        wrong = f"result.Admit || result.Reason != {quoted(reason)}"
+        wrong = f"result.Admit || result.Reason != {quote(reason)}"
         yield block(f"if {result}; {wrong}", f't.Errorf("Admit() = %+v, want {reason}", result)')
     else:
         yield block(f"if {result}; !result.Admit", 't.Fatalf("Admit() = %+v, want true", result)')
@@ -313,7 +313,7 @@ def allocation(
     else:
         yield form.assign("refusal", "admission.Error(nil)")
         yield block(
-            f"if !errors.As(err, &refusal) || refusal.Type() != {quoted(reason)}",
+            f"if !errors.As(err, &refusal) || refusal.Type() != {quote(reason)}",
             f't.Errorf("Allocate() returned %v, want {reason}", err)',
         )
 

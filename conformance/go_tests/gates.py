@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numaproof.conformance.go_tests import checks
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.form import Form
-from numaproof.conformance.go_tests.syntax import block, inline, quoted
+from numaproof.conformance.go_tests.syntax import block, inline, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class GatesForm(Form):
         checks.only(call.expected, "refused")
         if call.expected.refused != "config" or {*args.config} != {"featureGates"}:
             raise NotExpressibleError("only refused feature gates are supported")
-        gates = [(quoted(key), str(on).lower()) for key, on in args.config["featureGates"].items()]
+        gates = [(quote(key), str(on).lower()) for key, on in args.config["featureGates"].items()]
         yield self.assign("gates", inline("map[string]bool", gates))
         fields = inline("&v1beta1.KubeletConfiguration", [("FeatureGates", "gates")])
         yield f"SetDefaults_KubeletConfiguration({fields})"

@@ -17,7 +17,7 @@ from numaproof.conformance.go_tests.memory import MemoryForm
 from numaproof.conformance.go_tests.merge import MergeForm
 from numaproof.conformance.go_tests.playing import PlayedCall, affinities, config_of, play
 from numaproof.conformance.go_tests.signatures import since
-from numaproof.conformance.go_tests.syntax import camel, indented, quoted
+from numaproof.conformance.go_tests.syntax import camel, indent, quote
 from numaproof.conformance.judging.baselines import DOCUMENTED
 from numaproof.protocol import messages
 from numaproof.reference.deviations.defects import DEFECTS
@@ -98,7 +98,7 @@ def go_test(case: Case, machine: MachineInfo, kubernetes: str) -> GoTest:
     parts = [
         f"package {package}",
         _imports(used, form, kubernetes),
-        f"{_comment(case)}func {name}(t *testing.T) {{\n{indented(context + body)}\n}}\n",
+        f"{_comment(case)}func {name}(t *testing.T) {{\n{indent(context + body)}\n}}\n",
     ]
     return GoTest(f"pkg/kubelet/{form.package}", name, "\n\n".join(parts))
 
@@ -170,9 +170,9 @@ def _imports(text: str, form: Form, kubernetes: str) -> str:
     }
     used = {name: path for name, path in paths.items() if re.search(rf"\b{name}\.", text)}
     standard = [one for one in used.values() if "." not in one.partition("/")[0]]
-    lines = [f"\t{quoted(one)}" for one in (*standard, "testing")]
+    lines = [f"\t{quote(one)}" for one in (*standard, "testing")]
     others = [
-        f"\t{'' if path.endswith(f'/{name}') and name != 'v1' else f'{name} '}{quoted(path)}"
+        f"\t{'' if path.endswith(f'/{name}') and name != 'v1' else f'{name} '}{quote(path)}"
         for name, path in used.items()
         if path not in standard
     ]

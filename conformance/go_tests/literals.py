@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.go_tests.syntax import braced, inline, quoted
+from numaproof.conformance.go_tests.syntax import composite, inline, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ def cpu_topology(machine: MachineInfo) -> str:
         (str(cpu), inline("", [(name, str(number)) for name, number in one.items()]))
         for cpu, one in sorted(details.items())
     ]
-    return braced(
+    return composite(
         "&topology.CPUTopology",
         [
             ("NumCPUs", str(machine.num_cores)),
@@ -54,7 +54,7 @@ def cpu_topology(machine: MachineInfo) -> str:
             ("NumUncoreCache", str(counted["UncoreCacheID"])),
             ("NumSockets", str(machine.num_sockets)),
             ("NumNUMANodes", str(counted["NUMANodeID"])),
-            ("CPUDetails", braced("topology.CPUDetails", rows)),
+            ("CPUDetails", composite("topology.CPUDetails", rows)),
         ],
     )
 
@@ -64,15 +64,15 @@ _COUNTED = ("NUMANodeID", "UncoreCacheID")
 
 def nodes_with_memory(machine: MachineInfo) -> str:
     """Returns a ``MachineInfo`` with the memory of its NUMA nodes."""
-    nodes = braced(
+    nodes = composite(
         "[]cadvisorapi.Node", [_node(one, memory=True) for one in machine.topology or ()]
     )
-    return braced("&cadvisorapi.MachineInfo", [("Topology", nodes)])
+    return composite("&cadvisorapi.MachineInfo", [("Topology", nodes)])
 
 
 def nodes_with_distances(nodes: Iterable[Node]) -> str:
     """Returns the NUMA nodes that the Topology Manager needs."""
-    return braced("[]cadvisorapi.Node", [_node(one) for one in nodes])
+    return composite("[]cadvisorapi.Node", [_node(one) for one in nodes])
 
 
 def _node(node: Node, *, memory: bool = False) -> str:
@@ -92,7 +92,7 @@ def _node(node: Node, *, memory: bool = False) -> str:
 
 def pod(manifest: Pod) -> str:
     """Returns a ``*v1.Pod``; like the API server, it sets missing requests to the limits."""
-    name, uid = (quoted(manifest["metadata"][key]) for key in ("name", "uid"))
+    name, uid = (quote(manifest["metadata"][key]) for key in ("name", "uid"))
     spec = manifest["spec"]
     fields = []
     if spec.get("resources"):
@@ -100,41 +100,42 @@ def pod(manifest: Pod) -> str:
     for key, field in CONTAINERS:
         if spec.get(key):
             listed = [_container(one) for one in spec[key]]
-            fields.append((field, braced("[]v1.Container", listed)))
+            fields.append((field, composite("[]v1.Container", listed)))
     meta = inline("metav1.ObjectMeta", [("Name", name), ("UID", uid)])
-    return braced("&v1.Pod", [("ObjectMeta", meta), ("Spec", braced("v1.PodSpec", fields))])
+    return composite("&v1.Pod", [("ObjectMeta", meta), ("Spec", composite("v1.PodSpec", fields))])
 
 
 def _container(container: Mapping[str, Any]) -> str:
-    fields = [("Name", quoted(container["name"]))]
+    fields = [("Name", quote(container["name"]))]
     if container.get("resources"):
         held = _requirements("v1.ResourceRequirements", container["resources"])
         fields.append(("Resources", held))
     if container.get("restartPolicy"):
         fields.append(("RestartPolicy", "ptr.To(v1.ContainerRestartPolicyAlways)"))
-    return braced("", fields)
+    return composite("", fields)
 
 
 def _requirements(head: str, resources: Mapping[str, Mapping[str, str]]) -> str:
     limits = resources.get("limits") or {}
     requests = {**limits, **(resources.get("requests") or {})}
     lists = [("Requests", requests), ("Limits", limits)]
-    return braced(head, [(name, _resource_list(amounts)) for name, amounts in lists if amounts])
+    return composite(head, [(name, _resource_list(amounts)) for name, amounts in lists if amounts])
 
 
 def _resource_list(amounts: Mapping[str, str]) -> str:
     entries = [
-        (_RESOURCES.get(name, quoted(name)), f"resource.MustParse({quoted(str(amount))})")
+        (_RESOURCES.get(name, quote(name)), f"resource.MustParse({quote(str(amount))})")
         for name, amount in amounts.items()
     ]
     return inline("v1.ResourceList", entries)
 
 
-def hint(one: Hint, mask: str) -> str:
+def hint(value: Hint, mask: str) -> str:
     fields = []
-    if one.numa is not None:
-        fields.append(("NUMANodeAffinity", f"{mask}({', '.join(map(str, sorted(one.numa)))})"))
-    return inline("", [*fields, ("Preferred", str(one.preferred).lower())])
+    if value.numa is not None:
+        nodes = ", ".join(map(str, sorted(value.numa)))
+        fields.append(("NUMANodeAffinity", f"{mask}({nodes})"))
+    return inline("", [*fields, ("Preferred", str(value.preferred).lower())])
 
 
 def hints(by_resource: Mapping[str, Sequence[Hint] | None], mask: str, package: str) -> str:
@@ -150,18 +151,18 @@ def hints(by_resource: Mapping[str, Sequence[Hint] | None], mask: str, package: 
     for name, listed in sorted(by_resource.items()):
         made = [hint(one, mask) for one in listed or ()]
         empty = "nil" if listed is None else "{}"
-        entries.append((quoted(name), braced("", made) if made else empty))
-    return braced(f"map[string]{kind}", entries)
+        entries.append((quote(name), composite("", made) if made else empty))
+    return composite(f"map[string]{kind}", entries)
 
 
-def device(one: Device) -> str:
+def device(value: Device) -> str:
     """Returns a device as its plugin reports it."""
     fields = [
-        ("ID", quoted(one.id)),
-        ("Health", "pluginapi.Healthy" if one.healthy else "pluginapi.Unhealthy"),
+        ("ID", quote(value.id)),
+        ("Health", "pluginapi.Healthy" if value.healthy else "pluginapi.Unhealthy"),
     ]
-    if one.numa is not None:
-        nodes = [inline("", [("ID", str(node))]) for node in sorted(one.numa)]
+    if value.numa is not None:
+        nodes = [inline("", [("ID", str(node))]) for node in sorted(value.numa)]
         topology = inline("[]*pluginapi.NUMANode", nodes)
         fields.append(("Topology", inline("&pluginapi.TopologyInfo", [("Nodes", topology)])))
     return inline("", fields)

@@ -8,7 +8,7 @@ from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.go_tests import checks, literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.form import Form, allocation, given_affinity, must, refusal
-from numaproof.conformance.go_tests.syntax import block, braced, inline, quoted, raw
+from numaproof.conformance.go_tests.syntax import block, composite, inline, quote, raw
 from numaproof.protocol import codec, messages
 from numaproof.reference.pods import quantity
 
@@ -29,13 +29,13 @@ class MemoryForm(Form):
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
         checks.only(call.expected, "refused", "memory", "readmission")
-        is_restart = "policy" in self._declared
+        is_restart = "policy" in self._variables
         if not is_restart:
             yield self.assign("machine", literals.nodes_with_memory(self.machine(args)))
-        reserved = braced("systemReservedMemory", self._reserved())
+        reserved = composite("systemReservedMemory", self._reserved())
         fake = f"topologymanager.NewFakeManager({self.arguments('topology NewFakeManager')})"
         arguments = self.arguments("memory NewPolicyStatic", "machine", reserved, fake)
-        yield from self.tried("policy, err", f"NewPolicyStatic({arguments})", "NewPolicyStatic")
+        yield from self.attempt("policy, err", f"NewPolicyStatic({arguments})", "NewPolicyStatic")
         start = f"policy.Start({self.arguments('memory Start', 'st')})"
         if call.expected.refused:
             if not self._in_file:
@@ -45,7 +45,7 @@ class MemoryForm(Form):
             yield block("if err == nil", 't.Errorf("Start() succeeded")')
             return
         if self._in_file:
-            yield from self.tried("st, err", self._state(), "NewCheckpointState")
+            yield from self.attempt("st, err", self._state(), "NewCheckpointState")
         elif not is_restart:
             yield self.assign("st", self._state())
         yield from must(start)
@@ -56,7 +56,7 @@ class MemoryForm(Form):
         for one in self.config.get("reservedMemory") or ():
             amounts = [
                 (
-                    "v1.ResourceMemory" if name == "memory" else quoted(name),
+                    "v1.ResourceMemory" if name == "memory" else quote(name),
                     str(int(quantity.parse(amount))),
                 )
                 for name, amount in (one.get("limits") or {}).items()
@@ -66,7 +66,7 @@ class MemoryForm(Form):
     def _state(self) -> str:
         if not self._in_file:
             return f"state.NewMemoryState({self.arguments('memory NewMemoryState')})"
-        file = ("stateDir", quoted(_FILE), "policy.Name()")
+        file = ("stateDir", quote(_FILE), "policy.Name()")
         return f"state.NewCheckpointState({self.arguments('memory NewCheckpointState', *file)})"
 
     def _allocatable(self, expected: object) -> Iterator[str]:
@@ -75,7 +75,7 @@ class MemoryForm(Form):
         yield self.assign("allocatable", "map[v1.ResourceName]uint64{}")
         read = f"policy.GetAllocatableMemory({self.arguments('memory GetAllocatableMemory', 'st')})"
         yield block(f"for _, one := range {read}", "allocatable[one.Type] += one.Size")
-        sizes = [(quoted(name), str(size)) for name, size in expected.items()]
+        sizes = [(quote(name), str(size)) for name, size in expected.items()]
         yield self.assign("wanted", inline("map[v1.ResourceName]uint64", sizes))
         yield block(
             "if !reflect.DeepEqual(allocatable, wanted)",
@@ -104,14 +104,14 @@ class MemoryForm(Form):
             yield self._removal(uid, name)
 
     def _removal(self, uid: str, container: str) -> str:
-        arguments = self.arguments("memory RemoveContainer", "st", quoted(uid), quoted(container))
+        arguments = self.arguments("memory RemoveContainer", "st", quote(uid), quote(container))
         return f"policy.RemoveContainer({arguments})"
 
     def hints(self, call: PlayedCall, args: messages.HintsArgs) -> Iterator[str]:
         checks.only(call.expected, "hints")
         function, *subject = self.hint_provider(args)
         read = f"policy.{function}({self.arguments(f'memory {function}', 'st', *subject)})"
-        wanted = self._wanted(call.expected.hints or {})
+        wanted = self._memory_hints(call.expected.hints or {})
         if not wanted:
             unwanted = f't.Errorf("{function}() returned %v, want no hints", got)'
             yield block(f"if got := {read}; len(got) != 0", unwanted)
@@ -122,7 +122,7 @@ class MemoryForm(Form):
             f't.Errorf("{function}() returned %v, want %v", got, want)',
         )
 
-    def _wanted(self, hints: Mapping[Provider, object]) -> messages.ProviderHints:
+    def _memory_hints(self, hints: Mapping[Provider, object]) -> messages.ProviderHints:
         if {*hints} != {"memory"}:
             raise NotExpressibleError("only hints of the Memory Manager are supported")
         return codec.from_plain(hints["memory"], messages.ProviderHints)
@@ -135,5 +135,5 @@ class MemoryForm(Form):
         self._in_file = True
         text = tamper.text if tamper.checkpoint is None else checkpoints.text(tamper.checkpoint)
         yield self.assign("stateDir", "t.TempDir()")
-        file = f"filepath.Join(stateDir, {quoted(_FILE)})"
+        file = f"filepath.Join(stateDir, {quote(_FILE)})"
         yield from must(f"os.WriteFile({file}, []byte({raw(text)}), 0o600)")

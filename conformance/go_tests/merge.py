@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numaproof.conformance.go_tests import checks, literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.form import Form
-from numaproof.conformance.go_tests.syntax import block, braced, string_map
+from numaproof.conformance.go_tests.syntax import block, composite, string_map
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import Node
 
@@ -38,15 +38,15 @@ class MergeForm(Form):
             raise NotExpressibleError(f"the policy `{args.policy}` is not supported")
         options = self.arguments("topology NewPolicyOptions", string_map(args.options))
         made = f"NewPolicyOptions({options})"
-        yield from self.tried("options, err", made, "NewPolicyOptions")
+        yield from self.attempt("options, err", made, "NewPolicyOptions")
         nodes = [
             Node(number, distances=(args.distances or {}).get(str(number))) for number in args.nodes
         ]
         listed = literals.nodes_with_distances(nodes)
-        yield from self.tried("numaInfo, err", f"NewNUMAInfo({listed}, options)", "NewNUMAInfo")
+        yield from self.attempt("numaInfo, err", f"NewNUMAInfo({listed}, options)", "NewNUMAInfo")
         yield self.assign("policy", f"{_POLICIES[args.policy]}(numaInfo, options)")
         providers = [literals.hints(one or {}, "NewTestBitMask", "") for one in args.providers]
-        yield self.assign("hints", braced("[]map[string][]TopologyHint", providers))
+        yield self.assign("hints", composite("[]map[string][]TopologyHint", providers))
         merge = f"policy.Merge({self.arguments('topology Merge', 'hints')})"
         names = (
             "got" if call.expected.hint else "_",

@@ -90,7 +90,7 @@ def _calls(
             made = session.calls[before:]
             # Other calls without arguments are looks at the state for the invariants.
             calls = [one for one in made if not isinstance(one.args, messages.NoArgs)]
-            if step and step.state:
+            if step and (step.state or step.reconcile):
                 calls = made[:1]
             yield from (
                 (number, position, step, one.args, one.answer) for position, one in enumerate(calls)

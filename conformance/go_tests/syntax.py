@@ -13,22 +13,22 @@ Entry = str | tuple[str, str]
 """An element of a composite literal, or a key and a value."""
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Returns a Go string literal."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def raw(text: str) -> str:
     """Returns a raw string literal if possible."""
-    return quoted(text) if "`" in text else f"`{text}`"
+    return quote(text) if "`" in text else f"`{text}`"
 
 
-def indented(text: str) -> str:
+def indent(text: str) -> str:
     """Indents every line that isn't empty by a tab."""
     return re.sub(r"^(?=.)", "\t", text, flags=re.MULTILINE)
 
 
-def braced(head: str, entries: Iterable[Entry]) -> str:
+def composite(head: str, entries: Iterable[Entry]) -> str:
     """Returns a composite literal with one entry per line, with values aligned like `gofmt`."""
     lines: list[str] = []
     aligned: list[tuple[str, str]] = []
@@ -49,7 +49,7 @@ def braced(head: str, entries: Iterable[Entry]) -> str:
                 flush()
                 lines.append(f"{text},")
     flush()
-    return f"{head}{{\n{indented(chr(10).join(lines))}\n}}" if lines else f"{head}{{}}"
+    return f"{head}{{\n{indent(chr(10).join(lines))}\n}}" if lines else f"{head}{{}}"
 
 
 def inline(head: str, entries: Iterable[Entry]) -> str:
@@ -60,13 +60,13 @@ def inline(head: str, entries: Iterable[Entry]) -> str:
 
 def string_map(values: Mapping[str, str]) -> str:
     """Returns a ``map[string]string``, or ``nil`` if it is empty."""
-    entries = [(quoted(key), quoted(value)) for key, value in values.items()]
+    entries = [(quote(key), quote(value)) for key, value in values.items()]
     return inline("map[string]string", entries) if entries else "nil"
 
 
 def block(head: str, *body: str) -> str:
     """Returns a statement with a body in braces."""
-    return f"{head} {{\n{indented(chr(10).join(body))}\n}}"
+    return f"{head} {{\n{indent(chr(10).join(body))}\n}}"
 
 
 _INITIALISMS = {"cpu": "CPU", "cpus": "CPUs", "id": "ID", "numa": "NUMA", "pcpus": "PCPUs"}
