@@ -11,7 +11,7 @@ import click
 from numaproof.cli import targets
 from numaproof.cli.choice import Choice
 from numaproof.cli.machine_names import named_machines
-from numaproof.cli.outputs import OUTPUT_FILE
+from numaproof.cli.outputs import OUTPUT_FILE, require_no_input
 from numaproof.cli.selecting import complete_requirement
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quote_words
@@ -172,6 +172,7 @@ def _write_go_test(file: Path, case_id: str | None, kubernetes: str, go_file: Pa
 
     cases = loading.read_file(file)
     chosen = [case for case in cases if case_id in (None, case.id)]
+    require_no_input([go_file], [file])
     if len(chosen) != 1:
         names = ", ".join(case.id for case in cases)
         raise click.UsageError(f"{file}: choose a case with --id: {names}")

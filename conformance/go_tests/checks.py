@@ -36,7 +36,9 @@ class NotExpressibleError(ValueError):
     """A case can't be written as a Go test; the message says why."""
 
 
-_ELSEWHERE = {"quota": "package kuberuntime, whose fake managers have no exclusive CPUs, sets it"}
+_ELSEWHERE = {
+    "quota": "is set by package kuberuntime, whose fake container manager has no exclusive CPUs"
+}
 
 
 def only(expected: Expected | ContainerExpected, *fields: str) -> None:
@@ -47,8 +49,7 @@ def only(expected: Expected | ContainerExpected, *fields: str) -> None:
     """
     for name, default in zip(expected.__struct_fields__, expected.__struct_defaults__, strict=True):
         if name not in fields and getattr(expected, name) not in (default, {}):
-            reason = _ELSEWHERE.get(name, "the test can't show it")
-            raise NotExpressibleError(f"`{name}`: {reason}")
+            raise NotExpressibleError(f"`{name}` {_ELSEWHERE.get(name, 'is not supported')}")
 
 
 def cpus(expected: CPUs, holder: str, assign: Callable[[str, str], str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ test of `numaproof promote --go`.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,18 @@ def _example(calls: Sequence[PlayedCall], machine: MachineInfo) -> str:
     distinct = {yaml.safe_dump(pod["spec"]): pod for pod in pods}
     documents = [starts[0].config, *map(_resources, distinct.values())]
     text = "---\n".join(_yaml(one) for one in documents if one)
-    return f"On a machine with {shown}:\n\n```yaml\n{text}```\n\n"
+    devices = "".join(map(_devices, starts[0].devices))
+    return f"On a machine with {shown}{devices}:\n\n```yaml\n{text}```\n\n"
+
+
+def _devices(resource: messages.DeviceResource) -> str:
+    """Returns the number of a resource's devices on each set of NUMA nodes."""
+    counted = Counter(one.numa for one in resource.ids)
+    placed = [
+        f"{number} {f'on NUMA node {numa}' if numa is not None else 'without a NUMA node'}"
+        for numa, number in counted.items()
+    ]
+    return f", and devices `{resource.resource}`: {', '.join(placed)}"
 
 
 def _resources(pod: messages.Pod) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def test_an_open_step_expects_the_documented_outcome() -> None:
         (
             "tell: [quota]",
             f"  - {ADMIT}\n    expect: {{containers: {{app: {{quota: false}}}}}}\n",
-            "step 1: `quota`: package kuberuntime, whose fake managers have no exclusive CPUs",
+            "step 1: `quota` is set by package kuberuntime",
         ),
         ("check_node: true", f"  - {ADMIT}\n", "`check_node`: no manager compares pods with the"),
         (
