@@ -183,9 +183,17 @@ class Form:
 
     def _pod(self, manifest: Pod) -> Iterator[str]:
         uid = manifest["metadata"]["uid"]
-        if self._pods.get(uid) != manifest:
-            self._pods[uid] = manifest
-            yield self.assign(self.variable(uid), literals.pod(manifest))
+        if self._pods.get(uid) == manifest:
+            return
+        variable, spec = self.variable(uid), manifest["spec"]
+        equal = [other for other, one in self._pods.items() if one["spec"] == spec and other != uid]
+        self._pods[uid] = manifest
+        if not equal:
+            yield self.assign(variable, literals.pod(manifest))
+            return
+        yield self.assign(variable, f"{self.variable(equal[0])}.DeepCopy()")
+        names = ", ".join(quote(manifest["metadata"][key]) for key in ("name", "uid"))
+        yield f"{variable}.Name, {variable}.UID = {names}"
 
     def variable(self, uid: str) -> str:
         """Returns the variable with a pod."""
