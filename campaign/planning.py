@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING
 from numaproof import fakesys
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import GivenMachine
+from numaproof.conformance.exhaustion.bounds import BOUNDS
+from numaproof.conformance.exhaustion.kinds import KINDS
 from numaproof.protocol import codec
-from numaproof.protocol.campaign import CampaignPlanned, CaseSlice, Configuration, Seeds, SeedSlice
+from numaproof.protocol.campaign import (
+    BoundSlice,
+    CampaignPlanned,
+    CaseSlice,
+    Configuration,
+    Seeds,
+    SeedSlice,
+)
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +32,10 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.protocol.campaign import Unit
     from numaproof.protocol.messages import Hello
+
+
+_PARTS_PER_UNIT = 4
+"""The maximum number of parts of a bound in a unit."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,7 @@ class Job:
         program: the words of the implementation's command; empty for the reference.
         timeout: the time limit of a call in seconds.
         hello: the implementation's `hello` at the start of the campaign.
+        bound: the name of the bound within which to enumerate everything; empty for none.
     """
 
     key: str
@@ -53,6 +68,7 @@ class Job:
     program: tuple[str, ...]
     timeout: float
     hello: Hello
+    bound: str = ""
 
 
 def digest_of_cases(cases: Iterable[Case]) -> str:
@@ -84,6 +100,7 @@ class CampaignSpec:
         shrinks: the maximum number of distinct failures to shrink.
         timeout: the time limit of a call in seconds.
         numaproof: this project's version.
+        bound: the name of the bound within which to enumerate everything; empty for none.
     """
 
     targets: tuple[Target, ...]
@@ -96,6 +113,7 @@ class CampaignSpec:
     shrinks: int
     timeout: float
     numaproof: str
+    bound: str = ""
 
     @cached_property
     def _runs(self) -> Mapping[Configuration, list[SelectedCase]]:
@@ -108,6 +126,14 @@ class CampaignSpec:
     def _seeds(self) -> Seeds:
         can = self.targets[0].capabilities.can_be_fuzzed
         return self.seeds if can else Seeds(0, 0)
+
+    @cached_property
+    def _parts(self) -> Mapping[str, int]:
+        """The number of parts of each kind within the bound."""
+        if not self.bound:
+            return {}
+        bound, rules = BOUNDS[self.bound], release(self.targets[0].kubernetes, follows_docs=True)
+        return {kind: sum(1 for _ in bound.parts(kind, rules)) for kind in KINDS}
 
     @cached_property
     def plan(self) -> CampaignPlanned:
@@ -130,7 +156,9 @@ class CampaignSpec:
             cases_per_unit=self.cases_per_unit,
             seeds_per_unit=self.seeds_per_unit,
             shrinks=self.shrinks,
-            units=slices + len(self._runs) * len(ranges),
+            units=slices + len(self._runs) * (len(ranges) + sum(1 for _ in self._part_ranges())),
+            bound=self.bound,
+            bound_covers=tuple(map(BOUNDS[self.bound].sentence, KINDS)) if self.bound else (),
         )
 
     @property
@@ -145,6 +173,7 @@ class CampaignSpec:
             program=plan.program,
             timeout=plan.timeout,
             hello=plan.implementation,
+            bound=plan.bound,
         )
 
     def units(self) -> Iterator[Unit]:
@@ -154,6 +183,14 @@ class CampaignSpec:
             for first in range(self._seeds.first, self._seeds.stop, self.seeds_per_unit):
                 count = min(self.seeds_per_unit, self._seeds.stop - first)
                 yield SeedSlice(configuration, first, count)
+            for kind, part in self._part_ranges():
+                yield BoundSlice(configuration, self.bound, kind, part.start, len(part))
+
+    def _part_ranges(self) -> Iterator[tuple[str, range]]:
+        """Yields the parts of each unit, with their kind."""
+        for kind, count in self._parts.items():
+            for first in range(0, count, _PARTS_PER_UNIT):
+                yield kind, range(first, min(first + _PARTS_PER_UNIT, count))
 
     def _case_slices(self) -> Iterator[CaseSlice]:
         """Yields slices of the cases: each slice for all configurations, then the next slice."""

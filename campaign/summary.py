@@ -29,7 +29,7 @@ class _FailureGroup:
     def add(
         self, place: tuple[int, int, str], event: CaseFinished | campaign.ScenarioFailed
     ) -> None:
-        self.outcomes[place[0], event.outcome] += 1
+        self.outcomes[place[0], event.outcome] += _count(event)
         if isinstance(event, CaseFinished):
             self.machines.add(event.machine)
         if self.first is None or place < self.first:
@@ -79,8 +79,8 @@ class FinishedUnits:
                 continue
             judged = self._apply_known_failures(event)
             if judged.outcome == KNOWN:
-                outcomes[event.outcome] -= 1
-                outcomes[KNOWN] += 1
+                outcomes[event.outcome] -= _count(event)
+                outcomes[KNOWN] += _count(event)
             self._add_failure(judged, end_event.configuration)
         scenarios = not end_event.machine and "/cases/" not in end_event.unit
         if not scenarios:
@@ -103,7 +103,7 @@ class FinishedUnits:
             return
         number, scenario = self._places[configuration], isinstance(event, campaign.ScenarioFailed)
         if isinstance(event, campaign.ScenarioFailed):
-            place = (number, event.seed, "")
+            place = (number, event.seed, event.kind)
         else:
             machine = self._machines.get(event.machine, len(self._machines))
             place = (number, machine, event.case)
@@ -141,8 +141,8 @@ class FinishedUnits:
             if alike.first and scenario
         ]
         return [
-            campaign.Shrink(self.plan.configurations[first[0]], like, first[1])
-            for first, like in sorted(firsts)[: self.plan.shrinks]
+            campaign.Shrink(self.plan.configurations[number], like, seed, kind)
+            for (number, seed, kind), like in sorted(firsts)[: self.plan.shrinks]
         ]
 
     def summary(self) -> campaign.CampaignSummary:
@@ -228,6 +228,8 @@ class FinishedUnits:
             )
         else:
             subject, where = SCENARIO, f"with seed {first[1]}"
+            if event.kind:
+                where = f"in part {first[1]} of the {event.kind}"
             requirements = smallest.requirements if smallest else ()
         return campaign.CampaignFinding(
             signature=name,
@@ -245,6 +247,11 @@ class FinishedUnits:
             file=smallest.file if smallest else None,
             reproduce="" if isinstance(shown, campaign.ScenarioFailed) else shown.reproduce,
         )
+
+
+def _count(event: CaseFinished | campaign.ScenarioFailed) -> int:
+    """The number of case runs or scenarios that failed this way."""
+    return event.count if isinstance(event, campaign.ScenarioFailed) else 1
 
 
 def _tally(

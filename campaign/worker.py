@@ -8,8 +8,10 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from numaproof.campaign.planning import digest_of_cases
 from numaproof.conformance.cases import loading, writing
@@ -17,12 +19,15 @@ from numaproof.conformance.execution import harness_run, implementation, machine
 from numaproof.conformance.execution.run import Target, reference
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.execution.truncation import reported_finding
+from numaproof.conformance.exhaustion.bounds import BOUNDS
+from numaproof.conformance.exhaustion.search import Search
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
 from numaproof.protocol import campaign as events
 from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
+from numaproof.reference.deviations.releases import release
 from numaproof.workdir.removal import remove_tree
 from numaproof.workdir.scratch import needing_room
 
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from numaproof.campaign.planning import Job
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.run import RunResult
+    from numaproof.conformance.exhaustion.bounds import Part
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.conformance.judging.baselines import Baseline
     from numaproof.protocol.events import CaseFinished, Outcome
@@ -165,8 +171,12 @@ class UnitWorker:
                         one.add_cases(self._runs(unit))
                     case events.SeedSlice():
                         one.add_seeds(unit)
-                    case events.Shrink():
+                    case events.BoundSlice():
+                        one.add_parts(unit)
+                    case events.Shrink(kind=""):
                         one.add_smallest(unit)
+                    case events.Shrink():
+                        one.add_first(unit, self._job.bound)
         finally:
             remove_tree(scratch)
         left = implementation.leftovers_of(target.implementation)[before:]
@@ -181,6 +191,25 @@ class UnitWorker:
             else:
                 machine = self._machines[unit.machine]
             yield runner.SelectedCase.on(machine, case)
+
+
+def _parts(unit: events.BoundSlice, kubernetes: str) -> Iterator[tuple[int, Part]]:
+    """Yields the parts of a unit with their numbers."""
+    parts = BOUNDS[unit.bound].parts(unit.kind, release(kubernetes, follows_docs=True))
+    return islice(enumerate(parts), unit.first, unit.first + unit.count)
+
+
+def _failed_scenario(number: int, scenario_run: ScenarioRun) -> events.ScenarioFailed:
+    """The event of a failed scenario, which came from this seed or part."""
+    result = scenario_run.result
+    return events.ScenarioFailed(
+        0.0,
+        number,
+        scenario_run.signature,
+        result.outcome,
+        result.message,
+        finding=reported_finding(result.finding),
+    )
 
 
 class _UnitRun:
@@ -212,15 +241,28 @@ class _UnitRun:
             result = played.result
             self._outcomes[result.outcome] += 1
             if result.outcome not in GOOD:
-                failed = events.ScenarioFailed(
-                    0.0,
-                    seed,
-                    played.signature,
-                    result.outcome,
-                    result.message,
-                    finding=reported_finding(result.finding),
+                self._events.append(_failed_scenario(seed, played))
+
+    def add_parts(self, unit: events.BoundSlice) -> None:
+        for number, part in _parts(unit, self._target.kubernetes):
+            search = Search(self._target)
+            found: dict[str, events.ScenarioFailed] = {}
+            for failure in search.failures(part):
+                first = found.get(failure.signature) or msgspec.structs.replace(
+                    _failed_scenario(number, failure), kind=unit.kind, count=0
                 )
-                self._events.append(failed)
+                found[failure.signature] = msgspec.structs.replace(first, count=first.count + 1)
+            self._outcomes += search.outcomes
+            self._events += found.values()
+
+    def add_first(self, unit: events.Shrink, bound: str) -> None:
+        one = events.BoundSlice(unit.configuration, bound, unit.kind, unit.seed, 1)
+        for _, part in _parts(one, self._target.kubernetes):
+            failures = Search(self._target).failures(part)
+            for failure in (one for one in failures if one.signature == unit.signature):
+                # It is minimal already, because smaller examples come first.
+                self._divergence(failure)
+                return
 
     def add_smallest(self, unit: events.Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)

@@ -28,7 +28,7 @@ from numaproof.protocol import codec
 def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: bool) -> None:
     """Build a website from the reports of many runs.
 
-    DIR is a folder written by check, fuzz, diff or campaign, a folder of such folders, or board
+    DIR is a folder written by check, fuzz, exhaust, diff or campaign, a folder of these, or board
     data. If there are runs of several versions of an implementation, its page shows the history.
 
     \b

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.cli import targets
-from numaproof.cli.choice import IntRange
+from numaproof.cli.choice import Choice, IntRange
 from numaproof.cli.known_failure_options import KnownFailureOptions, known_failures_options
 from numaproof.cli.machine_names import machines_option, named_machines
 from numaproof.cli.outputs import clear_findings, out_option
 from numaproof.cli.selecting import select_options, selection
+from numaproof.conformance.exhaustion.kinds import BOUND_NAMES
 from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
@@ -175,7 +176,14 @@ _SEEDS_PER_KUBELET_UNIT = 2
     default=_SEEDS,
     help="Seeds for the generated scenarios (default: 0:10000).",
 )
-@click.option("--no-seeds", is_flag=True, help="Run only cases.")
+@click.option("--no-seeds", is_flag=True, help="Generate no scenarios.")
+@click.option(
+    "--exhaust",
+    "bound",
+    type=Choice(BOUND_NAMES),
+    default="",
+    help="Also enumerate everything within this bound, like `numaproof exhaust`.",
+)
 @scheduler_options
 @click.option(
     "--cases-per-unit",
@@ -214,6 +222,7 @@ def campaign(
     machine_names: Iterable[str],
     seeds: range,
     no_seeds: bool,
+    bound: str,
     cases_per_unit: int | None,
     seeds_per_unit: int | None,
     shrinks: int,
@@ -232,6 +241,7 @@ def campaign(
     \b
     Examples:
       numaproof campaign --seeds 0:100000
+      numaproof campaign --no-cases --no-seeds --exhaust medium
       numaproof campaign --implementation "./my-driver" --kubernetes 1.35 --kubernetes 1.36
       numaproof campaign --scheduler tls://head:8786 --tls-ca-file ca.pem --tls-cert me.pem
     """
@@ -265,11 +275,12 @@ def campaign(
             shrinks=shrinks,
             timeout=timeout,
             numaproof=VERSION,
+            bound=bound,
         )
         if not spec.plan.units:
             raise click.UsageError(
-                "nothing to do: no selected case applies, and there are no seeds; change --select"
-                " or remove --no-seeds"
+                "nothing to do: no selected case applies, and there are no seeds; change --select,"
+                " remove --no-seeds or add --exhaust"
             )
         # Only now: an error above must not delete the results of an earlier run.
         clear_summary(out)

@@ -9,8 +9,8 @@
 - `execution`: implementations, sessions and playing cases.
 - `doctor`: checks of every line that a program writes.
 - `fuzzing`: generated scenarios, shrinking, coverage and determinism.
-- `exhaustion`: every small machine, question and life.
 - `differential`: comparing two implementations, and recordings.
+- `exhaustion`: every small machine, question and life.
 - `selection`: `--select` and `--quick`.
 - `check`: playing many cases.
 - `opening`: starting the implementation under test.

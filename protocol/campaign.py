@@ -53,20 +53,42 @@ class SeedSlice(msgspec.Struct, frozen=True, tag="seeds"):
         return f"{self.configuration}/seeds/{self.first}+{self.count}"
 
 
-class Shrink(msgspec.Struct, frozen=True, tag="shrink"):
-    """A failed scenario to shrink; it represents all failures with the same signature."""
+class BoundSlice(msgspec.Struct, frozen=True, tag="bound"):
+    """`count` parts of what `numaproof exhaust` enumerates, starting at number `first`.
+
+    `bound` and `kind` are the values of that command's options.
+    """
 
     configuration: Configuration
-    signature: str
-    seed: int
+    bound: str
+    kind: str
+    first: int
+    count: int
 
     @property
     def id(self) -> str:
         """The unit's id, which is unique within the campaign."""
-        return f"{self.configuration}/shrink/{self.signature}/{self.seed}"
+        return f"{self.configuration}/{self.kind}/{self.first}+{self.count}"
 
 
-Unit = CaseSlice | SeedSlice | Shrink
+class Shrink(msgspec.Struct, frozen=True, tag="shrink", omit_defaults=True):
+    """A failed scenario to shrink; it represents all failures with the same signature.
+
+    If `kind` is set, the scenario is the first with this signature in part `seed` of the bound.
+    """
+
+    configuration: Configuration
+    signature: str
+    seed: int
+    kind: str = ""
+
+    @property
+    def id(self) -> str:
+        """The unit's id, which is unique within the campaign."""
+        return f"{self.configuration}/shrink/{self.signature}/{self.kind}{self.seed}"
+
+
+Unit = CaseSlice | SeedSlice | BoundSlice | Shrink
 """A unit of work for one worker. A unit is finished completely or not at all."""
 
 
@@ -82,7 +104,9 @@ class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
 
     `program` is the command of the implementation as a list of words; empty for the reference.
     `cases` (the whole table), `selected_cases` (the cases that run) and `machines` are digests of
-    the contents. `units` counts the units of cases and seeds.
+    the contents. `bound` is the name of the bound within which everything is enumerated, and
+    `bound_covers` describes it; both are empty if nothing is. `units` counts the units of cases,
+    seeds and the bound.
     """
 
     numaproof: str
@@ -99,6 +123,8 @@ class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
     seeds_per_unit: int
     shrinks: int
     units: int
+    bound: str = ""
+    bound_covers: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -109,7 +135,8 @@ class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
 class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defaults=True):
     """A generated scenario failed; failures with the same `signature` have the same cause.
 
-    `reason` explains why a known failure is accepted. `finding` has the fields of the message.
+    `reason` explains why a known failure is accepted. `finding` has the fields of the message. If
+    `kind` is set, `seed` is the number of a part of the bound, and `count` of its examples failed.
     """
 
     seed: int
@@ -118,6 +145,8 @@ class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defa
     message: str
     reason: str = ""
     finding: events.ReportedFinding | None = None
+    kind: str = ""
+    count: int = 1
 
 
 class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults=True):

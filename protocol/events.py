@@ -129,8 +129,8 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     of a comparison. `host` describes the host, where answers may depend on it. `origin` is None for
     runs of a library, and in streams of earlier versions. `documents` are the documents that
     the requirements cite, by key; streams of earlier versions have none. `bound` says what was
-    enumerated, one sentence for each kind. `failed_before` are the only case runs of a run that
-    repeats earlier failures, including those that don't exist anymore.
+    enumerated, one sentence for each kind, and `bound_name` is its name. `failed_before` are the
+    only case runs of a run that repeats earlier failures, including those that don't exist anymore.
     """
 
     kind: Literal["check", "fuzz", "diff", "exhaust"]
@@ -148,6 +148,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     host: str = ""
     origin: Origin | None = None
     bound: tuple[str, ...] = ()
+    bound_name: str = ""
     failed_before: tuple[CaseOnMachine, ...] = ()
 
 

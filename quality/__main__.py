@@ -3,6 +3,8 @@
 cases         play the cases against each seeded bug until one catches it (--whole: all cases)
 scenarios     play generated scenarios against each seeded bug
 lives         play generated scenarios against bugs in the whole process, judged by invariants alone
+bound         play every life within the small bound of `numaproof exhaust` against the bugs that
+              need several calls
 requirements  play the cases that cite a requirement against each of its mutants
 derived       play the cases that cite a rule's requirements against each derived mutant
 quick-set     select the case runs of `numaproof check --quick` and write them to --out; with
@@ -140,6 +142,10 @@ _WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path]
     "lives": lambda options: (
         [bug.id for bug in WHOLE_RUN],
         partial(searchers.by_node_scenarios, seed=options.seed, examples=options.examples),
+    ),
+    "bound": lambda _: (
+        [bug.id for bug in BUGS if bug.subject == "lifecycle"],
+        searchers.by_lives,
     ),
     "requirements": lambda _: ([*searchers.requirement_mutants()], searchers.by_citing),
     "derived": lambda _: ([one.id for one in mutants()], searchers.by_rule),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.exhaustion.bounds import BOUNDS
+from numaproof.conformance.exhaustion.kinds import LIVES
+from numaproof.conformance.exhaustion.search import Search
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol.releases import RELEASES
+from numaproof.reference.deviations.releases import release
 from quality.catalogue import BUGS, REQUIREMENT_MUTANTS, WHOLE_RUN
 from quality.rule_mutants import mutants
-from quality.search import SearchResult, search
-from quality.suite import bundled_suite
+from quality.search import Catch, SearchResult, search
+from quality.suite import bundled_suite, target
 from quality.trials import CaseTrials, CitingTrials, NodeScenarioTrials, ScenarioTrials, seeds
 
 if TYPE_CHECKING:
@@ -46,6 +50,23 @@ def by_node_scenarios(scratch: Path, *, seed: int, examples: int) -> Searcher:
     trials = NodeScenarioTrials(seeds(seed, examples), scratch)
     bugs = {bug.id: bug for bug in WHOLE_RUN}
     return lambda name: search(name, trials.of(bugs[name]))
+
+
+def by_lives(_: Path) -> Searcher:
+    """Searches for a seeded bug with every life within the small bound."""
+    bugs = {bug.id: bug for bug in BUGS}
+
+    def searcher(name: str) -> SearchResult:
+        bug = bugs[name]
+        faulty = target(bug.implementation(), bug.kubernetes, with_oracle=True)
+        lives = Search(faulty)
+        for part in BOUNDS["small"].parts(LIVES, release(faulty.kubernetes, follows_docs=True)):
+            for failure in lives.failures(part):
+                catch = Catch("life", "", faulty.kubernetes, (failure.failure_kind,))
+                return SearchResult(name, lives.outcomes.total(), (catch,))
+        return SearchResult(name, lives.outcomes.total())
+
+    return searcher
 
 
 def by_citing(scratch: Path) -> Searcher:

@@ -47,6 +47,8 @@ def shield(label: str, message: str, colour: str) -> str:
 
 def _message(summary: Summary) -> str:
     match summary.verdict:
+        case "passed" if summary.start and summary.start.bound_name:
+            return f"no counterexample, bound {summary.start.bound_name}"
         case "passed":
             return f"{summary.tally.pass_count:,} passed"
         case "failed":

@@ -67,6 +67,8 @@ def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
     yield f"{one_line(who, 80)}, {plural(len(plan.machines), 'machine')}"
     for name, tally in summary.configurations.items():
         yield f"  {name}: case runs {_counts(tally.cases)}; scenarios {_counts(tally.scenarios)}"
+    if plan.bound_covers:
+        yield f"Bound: {'; '.join(plan.bound_covers)}"
     if not summary.complete:
         yield (
             f"INCOMPLETE: {plural(summary.missing, 'unit')} left; run the same command to resume."

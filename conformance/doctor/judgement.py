@@ -252,7 +252,9 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
     is_kubelet = player.baselines is None
     known = known_defects.known_defects(player.session.kubernetes) if is_kubelet else frozenset()
     explain = known_defects.explain
-    excused = {one.finding for one, facts in player.broken_invariants if explain(one, facts, known)}
+    excused = {
+        one.finding for one, facts, _ in player.broken_invariants if explain(one, facts, known)
+    }
     shown: list[Judged] = []
     cause = ""
     for number, (moment, call) in enumerate(zip(moments, calls, strict=False), first):

@@ -31,6 +31,7 @@ from numaproof.conformance.claims.needs import CHECKPOINT_FILES, POLICY_FIELDS
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.judging import expectations, known_defects
+from numaproof.conformance.judging.invariants.view import BrokenInvariant
 from numaproof.conformance.judging.machine_comparison import seen_in
 from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, discovery, messages
@@ -92,8 +93,7 @@ class Player:
         level: how closely answers are compared.
         checker: checks the invariants.
         baselines: the accepted baselines; None if there is only one.
-        broken_invariants: the broken invariants in the order found, each with the machine at that
-            time.
+        broken_invariants: the broken invariants in the order found.
         out_of_step: whether the harness and the implementation disagree about the node's state,
             because a start or a following admission was unsupported. If so, nothing more can be
             played.
@@ -108,13 +108,13 @@ class Player:
     checker: InvariantChecker
     baselines: Baselines | None = None
     out_of_step: bool = False
-    broken_invariants: list[tuple[Violation, Facts]] = field(default_factory=list)
+    broken_invariants: list[BrokenInvariant] = field(default_factory=list)
     _pods: dict[str, messages.Pod] = field(default_factory=dict)
 
     @property
     def violations(self) -> list[Violation]:
         """The broken invariants."""
-        return [violation for violation, _ in self.broken_invariants]
+        return [one.violation for one in self.broken_invariants]
 
     @property
     def problems(self) -> list[Finding]:
@@ -388,9 +388,12 @@ class Player:
 
     def note(self, call: Call, violations: Iterable[Violation]) -> None:
         """Records the broken invariants that aren't shared with kubelets as problems of a call."""
-        broken_invariants = [one for one in violations if not self._shared(one)]
-        self.broken_invariants += [(one, self.facts) for one in broken_invariants]
-        call.problems += [one.finding for one in broken_invariants]
+        number = len(self.session.calls)
+        broken = [
+            BrokenInvariant(one, self.facts, number) for one in violations if not self._shared(one)
+        ]
+        self.broken_invariants += broken
+        call.problems += [one.violation.finding for one in broken]
 
     def _look(self) -> View | None:
         """Requests the state for the invariants; None if the node can't report it.

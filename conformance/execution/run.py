@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.judging.finding import Finding
+    from numaproof.conformance.judging.finding import Finding, Source
     from numaproof.conformance.judging.invariants.view import View, Violation
     from numaproof.protocol.machine import MachineInfo
 
@@ -76,6 +76,7 @@ class Target:
         command: its command line; empty for the reference.
         oracle: creates a reference to compare with; None for no comparison.
         is_compared: whether its answers are compared with the reference.
+        compared_with: whether `oracle` creates the reference or connects to another implementation.
         baseline: the accepted behaviour where the kubelet contradicts its documentation.
     """
 
@@ -86,6 +87,7 @@ class Target:
     command: tuple[str, ...] = ()
     oracle: Callable[[Baseline], SteerableReference] | None = None
     is_compared: bool = True
+    compared_with: Source = "reference"
     baseline: events.BaselineChoice = "kubelet"
 
     @cached_property
@@ -247,8 +249,9 @@ class Run:
             return Baselines(target.oracle, made, level, kubelet=either, discovers=seen)
         if not applies("admission", level):
             return None
+        folder = _create_folder(scratch / "reference")
         return Oracle(
-            target.oracle(KUBELET), _create_folder(scratch / "reference"), target.level, seen
+            target.oracle(KUBELET), folder, target.level, seen, source=target.compared_with
         )
 
     def _root(self, tree: MachineTree | None) -> Callable[[], str | Path] | None:
@@ -353,7 +356,7 @@ class Run:
             require_room(self._scratch)
         player = self.player
         wrong = [one for one in player.problems if one.source != "invariant"]
-        different = [one for one in wrong if one.source == "reference"]
+        different = [one for one in wrong if one.source == self.target.compared_with]
         outcome, defect = known_defects.judge(
             result.outcome,
             self.case,
@@ -405,7 +408,7 @@ class Run:
         """The broken invariants that no known defect explains."""
         return [
             violation
-            for violation, facts in self.player.broken_invariants
+            for violation, facts, _ in self.player.broken_invariants
             if known_defects.explain(violation, facts, self._known_defects) is None
         ]
 

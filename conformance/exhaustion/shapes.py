@@ -8,12 +8,14 @@ without gaps (offline CPUs).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
+from msgspec import structs
+
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +29,9 @@ MAX_THREADS = 2
 
 _MEMORY = 1 << 30
 """The memory of a NUMA node, in bytes."""
+
+_PAGES = HugePages(page_size=2048, num_pages=32)
+"""The huge pages of a NUMA node: 64 MiB."""
 
 Tree = int | tuple["Tree", ...]
 """A part of a machine: the number of a core's threads, or smaller parts, largest first."""
@@ -68,6 +73,11 @@ class Shape:
         return f"{top} {_text(self.tree)} {self.numbering}"
 
     @property
+    def mirror(self) -> Shape:
+        """The same machine with its parts in reverse order."""
+        return replace(self, tree=_reverse(self.tree))
+
+    @property
     def has_one_cache_each(self) -> bool:
         """Whether the CPUs of each inner part share one cache."""
         return all(
@@ -79,7 +89,10 @@ class Shape:
         )
 
     def machine(self) -> MachineInfo:
-        """The machine as cAdvisor describes it, with 1 GiB of memory on each NUMA node."""
+        """The machine as cAdvisor describes it, with 1 GiB of memory on each NUMA node.
+
+        64 MiB of it are huge pages.
+        """
         cores = list(_cores(self.tree))
         ids = _cpu_ids([threads for _, threads in cores], self.numbering)
         nodes: dict[int, list[Core]] = {}
@@ -94,8 +107,10 @@ class Shape:
             num_physical_cores=len(cores),
             num_sockets=len(sockets),
             memory_capacity=_MEMORY * len(nodes),
+            hugepages=(structs.replace(_PAGES, num_pages=_PAGES.num_pages * len(nodes)),),
             topology=tuple(
-                Node(node, _MEMORY, cores=tuple(inside)) for node, inside in sorted(nodes.items())
+                Node(node, _MEMORY, (_PAGES,), cores=tuple(inside))
+                for node, inside in sorted(nodes.items())
             ),
         )
 
@@ -117,6 +132,10 @@ def shapes(cpus: int) -> Iterator[Shape]:
                 if machine not in machines:
                     machines.add(machine)
                     yield shape
+
+
+def _reverse(parts: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    return tuple(part if isinstance(part, int) else _reverse(part) for part in reversed(parts))
 
 
 def _text(tree: Tree) -> str:

@@ -102,7 +102,7 @@ class ScenarioRun:
             return self.result.outcome
         last = self.run.player.violations[-1:]
         found = self.result.finding
-        if (found and found.source == "reference") or not last:
+        if (found and found.source == self.run.target.compared_with) or not last:
             return "difference"
         return last[0].invariant
 

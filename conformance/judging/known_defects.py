@@ -26,11 +26,11 @@ from numaproof.reference.deviations.defects import DEFECTS
 from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.judging.invariants.view import Violation
+    from numaproof.conformance.judging.invariants.view import BrokenInvariant, Violation
     from numaproof.protocol.events import Outcome
     from numaproof.protocol.machine import MachineInfo
 
@@ -119,18 +119,19 @@ _ONLY_IF: dict[str, Callable[[Violation, Facts], bool]] = {
 """For each defect, additional conditions under which it explains a broken invariant."""
 
 
-_MEMORY = "memory-"
-_SPOILS = {
+_MEMORY = ("memory-",)
+_SPOILS: Mapping[str, tuple[str, ...]] = {
     "affinity-breaks-group": _MEMORY,
-    "cpu-metrics-drift": "gauge",
+    "cpu-metrics-drift": ("gauge",),
     # After a pod is removed, the affinity has free CPUs again, but its cores remain split.
-    "full-pcpus-only-splits-cores-at-affinity": "whole-cores-",
+    "full-pcpus-only-splits-cores-at-affinity": ("whole-cores-",),
     "pod-level-cpus-taken-anew": _MEMORY,
-    "reusable-memory-outlives-pod": _MEMORY,
+    # A pod that was refused before is admitted with the memory that it seems to have.
+    "reusable-memory-outlives-pod": (*_MEMORY, "same-state-same-outcome"),
     "single-node-taken-out-of-group": _MEMORY,
     "reservation-beyond-node-wraps": _MEMORY,
 }
-"""For each defect, the prefix of the invariants that may break as a consequence of it."""
+"""For each defect, the prefixes of the invariants that may break as a consequence of it."""
 
 
 _BY_NAME = {defect.name: defect for defect in DEFECTS}
@@ -161,7 +162,7 @@ def _even(facts: Facts) -> bool:
 def judge(
     outcome: Outcome,
     case: Case,
-    violations: Sequence[tuple[Violation, Facts]],
+    violations: Iterable[BrokenInvariant],
     release_defects: frozenset[str],
     *,
     differs: bool = False,
@@ -171,7 +172,7 @@ def judge(
     Args:
         outcome: the outcome of the run, regardless of known defects.
         case: the case, which may name the defect that it shows.
-        violations: the broken invariants, each with the machine at that time.
+        violations: the broken invariants, in the order of calls.
         release_defects: the defects of the implementation's release; see `known_defects`.
         differs: whether an answer differs from the reference's, which has the same defects. No
             defect explains that.
@@ -181,7 +182,7 @@ def judge(
     shown = case.defect if case.defect in release_defects else None
     names = [shown] if shown else []
     if outcome == "fail":
-        for violation, facts in violations:
+        for violation, facts, _ in _causes_first(violations, release_defects):
             name = explain(violation, facts, release_defects, names)
             if name is None:
                 return outcome, None
@@ -189,6 +190,18 @@ def judge(
     if shown:
         return _with_defect(outcome, shown)
     return ("expected failure", names[0]) if names else (outcome, None)
+
+
+def _causes_first(
+    violations: Iterable[BrokenInvariant], release_defects: frozenset[str]
+) -> list[BrokenInvariant]:
+    """The broken invariants; for each call, those that a defect explains come before others."""
+
+    def place(broken_invariant: BrokenInvariant) -> tuple[int, bool]:
+        violation, facts, call = broken_invariant
+        return call, explain(violation, facts, release_defects) is None
+
+    return sorted(violations, key=place)
 
 
 def _consequence_of(violation: Violation, earlier_defects: Sequence[str]) -> str | None:

@@ -17,7 +17,7 @@ import msgspec
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging import machine_comparison
-from numaproof.conformance.judging.finding import Finding
+from numaproof.conformance.judging.finding import Finding, Source
 from numaproof.protocol import codec, lists, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.mismatch import ABSENT, short_text
@@ -303,6 +303,7 @@ class Oracle:
         level: how closely answers are compared.
         discovers: the fields of a discovered machine to compare; None for all.
         is_silent: whether it has stopped comparing answers.
+        source: whether it is the reference or another implementation.
         answer: the reference's last answer; None before the first call and after a skipped one.
     """
 
@@ -312,6 +313,7 @@ class Oracle:
     discovers: Collection[str] | None = None
     is_silent: bool = False
     answer: messages.Answer | None = None
+    source: Source = "reference"
     _reserved: CPUSet = field(default_factory=CPUSet)
 
     def disagreement(
@@ -322,7 +324,7 @@ class Oracle:
         if right is None:
             return None
         found = disagreement(args, answer, right, self.level, self.discovers)
-        return replace(found, source="reference") if found else None
+        return replace(found, source=self.source) if found else None
 
     def respond(
         self,

@@ -149,7 +149,8 @@ class RunData(_Compact, frozen=True):
     counts case runs by cited requirement; `machines` counts them by machine. `discovery` counts
     only those that test discovery, by machine. `gaps` explains why the run is incomplete.
     `left_out` counts the findings that were dropped because there were too many. `date` is the day
-    on which the run started (UTC), as YYYY-MM-DD, or empty if unknown.
+    on which the run started (UTC), as YYYY-MM-DD, or empty if unknown. `bound` says what was
+    enumerated.
     """
 
     kind: Literal["check", "fuzz", "diff", "exhaust"]
@@ -166,6 +167,7 @@ class RunData(_Compact, frozen=True):
     gaps: tuple[Line, ...] = ()
     left_out: Count = 0
     date: Date = ""
+    bound: tuple[Line, ...] = ()
 
 
 class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):

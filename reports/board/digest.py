@@ -75,6 +75,7 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> data.RunData:
         gaps=tuple(one_line(gap, MAX_LINE) for gap in _gaps(summary)),
         left_out=max(0, len(findings) - MAX_FINDINGS),
         date=_date_of(started),
+        bound=tuple(one_line(sentence, MAX_LINE) for sentence in started.bound),
     )
 
 

@@ -110,8 +110,8 @@ main.cli.context_settings["default_map"] = {{
     "fuzz": {{"max_examples": 20}},
 }}
 if "exhaust" in sys.argv:
-    from numaproof.conformance.exhaustion import exhaust
-    exhaust.BOUNDS["small"] = exhaust.Bound(1, ((1, 1, 1),), 1, 1)
+    from numaproof.conformance.exhaustion import bounds
+    bounds.BOUNDS["small"] = bounds.Bound("small", 1, (bounds.MergesSize(1, 1, 1),), ())
 if __name__ == "__main__":
     entry.run()
 """

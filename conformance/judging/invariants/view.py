@@ -62,6 +62,14 @@ class Violation:
         )
 
 
+class BrokenInvariant(NamedTuple):
+    """A violation, the machine at that time, and how many calls had been made."""
+
+    violation: Violation
+    facts: Facts
+    call: int
+
+
 @dataclass(frozen=True)
 class View:
     """A node at one moment: the reported state and the harness's own knowledge.

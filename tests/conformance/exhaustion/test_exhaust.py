@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,12 +11,16 @@ import pytest
 from builders.fuzz_runs import found_in, harness_run, replay_case
 from builders.targets import changed_reference, target_of
 from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.implementation import Crashed
 from numaproof.conformance.execution.run import reference_target
-from numaproof.conformance.exhaustion.exhaust import KINDS, Bound, exhaust
-from numaproof.conformance.exhaustion.lives import CONFIGURATIONS
+from numaproof.conformance.exhaustion.bounds import Bound, LivesSize, MergesSize
+from numaproof.conformance.exhaustion.exhaust import exhaust
+from numaproof.conformance.exhaustion.kinds import KINDS
+from numaproof.conformance.exhaustion.setups import CPU_SETUPS
 from numaproof.conformance.judging.baselines import KUBELET
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
+from numaproof.reports.badge import badge
 from numaproof.reports.summary import summarize
 from numaproof.reports.wording import setting
 
@@ -24,11 +29,13 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.run import Target
 
-TINY = Bound(2, ((2, 1, 2),), 2, 2, CONFIGURATIONS[::5])
+TINY = Bound("tiny", 2, (MergesSize(2, 1, 2),), (LivesSize("CPU Manager", CPU_SETUPS[::5], 2, 2),))
 
 
-def run(target: Target, findings: Path, *kinds: str) -> list[events.AnyEvent]:
-    return list(exhaust(harness_run(target), TINY, kinds or KINDS, findings))
+def run(
+    target: Target, findings: Path, *kinds: str, other: Target | None = None
+) -> list[events.AnyEvent]:
+    return list(exhaust(harness_run(target), TINY, kinds or KINDS, findings, other))
 
 
 def test_the_reference_has_no_counterexample(tmp_path: Path) -> None:
@@ -38,13 +45,14 @@ def test_the_reference_has_no_counterexample(tmp_path: Path) -> None:
     assert started.bound == (
         "every assignment on machines of up to 2 CPUs",
         "every merge (2 nodes, 1 provider, up to 2 hints each)",
-        "every life of up to 2 actions on machines of up to 2 CPUs, in 4 configurations",
+        "every life (CPU Manager: 2 configurations, up to 2 CPUs and 2 actions)",
     )
     assert isinstance(ended, events.RunEnded)
     assert ended.outcomes.keys() <= {"pass", "expected failure"}
     summary = summarize(stream)
     assert summary.verdict == "passed"
     assert dict(setting(summary))["Bound"] == "; ".join(started.bound)
+    assert "no counterexample, bound tiny" in badge(summary)
     assert not list(tmp_path.iterdir())
 
 
@@ -82,3 +90,41 @@ def test_a_fault_is_found_once_with_its_smallest_case(
     assert found.file
     (case,) = loading.read_file(tmp_path / found.file)
     assert replay_case(case, target, tmp_path / "replay").outcome == found.outcome
+
+
+def test_answers_are_compared_with_another_implementation(tmp_path: Path) -> None:
+    target, other = target_of(changed_reference()), target_of(changed_reference(merge=impatient))
+    stream = run(target, tmp_path, "merges", "lives", other=replace(other, command=("./other",)))
+    assert isinstance(stream[0], events.RunStarted)
+    assert stream[0].left == other.hello
+    (found,) = found_in(stream)
+    assert found.finding
+    assert found.finding.source == "other side"
+    assert found.reproduce == (
+        f"numaproof diff --right ./other --kubernetes {target.kubernetes} {found.file}"
+    )
+
+
+class Ends:
+    """A reference that ends when it is asked for the state."""
+
+    def __init__(self) -> None:
+        self._reference = changed_reference()
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        if operation == "state":
+            raise Crashed("it ended", "")
+        return self._reference.call(operation, args)
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def test_a_failure_of_the_other_implementation_ends_the_run(tmp_path: Path) -> None:
+    target, other = target_of(changed_reference()), target_of(Ends())
+    stream = run(target, tmp_path, "lives", other=other)
+    assert found_in(stream) == []
+    ended = stream[-1]
+    assert isinstance(ended, events.RunEnded)
+    assert not ended.complete
+    assert ended.message == "the program to compare with failed: it ended"

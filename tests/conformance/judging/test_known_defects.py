@@ -19,7 +19,7 @@ from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.judging import known_defects
-from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.conformance.judging.invariants.view import BrokenInvariant, Violation
 from numaproof.protocol.machine import MachineInfo, UncoreCache
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
@@ -98,9 +98,27 @@ def test_only_the_defects_own_answer_is_an_expected_failure(
     assert Run(target, case, regular(nodes=2), None, tmp_path).play().outcome == outcome
 
 
+def broken_invariant(name: str, facts: Facts, call: int = 0, **about: Any) -> BrokenInvariant:
+    return BrokenInvariant(Violation(name, "CPU-POOL-005", "it is so", **about), facts, call)
+
+
+@pytest.mark.parametrize(
+    ("calls", "outcome"),
+    [((1, 1), "expected failure"), ((1, 2), "fail"), ((2, 1), "expected failure")],
+)
+def test_a_consequence_shows_no_earlier_than_its_cause(
+    calls: tuple[int, int], outcome: str
+) -> None:
+    facts, defect = Facts(regular(nodes=2)), "reusable-memory-outlives-pod"
+    names = ("same-state-same-outcome", "memory-file-reserves-for-returned-pods")
+    broken = [broken_invariant(name, facts, call) for name, call in zip(names, calls, strict=True)]
+    verdict, _ = known_defects.judge("fail", CASE, broken, frozenset({defect}))
+    assert verdict == outcome
+
+
 def test_a_defect_explains_only_its_own_invariants() -> None:
     named = msgspec.structs.replace(CASE, defect=AVERAGE)
-    broken = Violation("devices-stay", "NODE-RESTART-001", "it is so"), Facts(regular(nodes=2))
+    broken = broken_invariant("devices-stay", Facts(regular(nodes=2)))
     verdict = known_defects.judge("fail", named, [broken], frozenset({AVERAGE}))
     assert verdict == ("fail", None)
 
@@ -136,8 +154,8 @@ def test_a_failure_is_expected_if_defects_explain_all_of_it(
     said = {}
     for broken in row["broken"]:
         violations = [
-            (Violation(one, "CPU-POOL-005", "it is so", **about), facts)
-            for one in broken.split(", ")
+            broken_invariant(one, facts, call, **about)
+            for call, one in enumerate(broken.split(", "))
         ]
         outcome, defect = known_defects.judge("fail", CASE, violations, defects)
         said[broken] = f"{outcome}: {defect}" if defect else outcome
