@@ -50,7 +50,7 @@ class CPUForm(Form):
             raise NotExpressibleError("a refused start is not supported")
         checks.only(call.expected, "allocatable", "readmission")
         self._check_policy()
-        is_restart = "policy" in self._variables
+        is_restart = self.has("policy")
         if not is_restart:
             yield self.assign("topo", literals.cpu_topology(self.machine(args)))
         cpus = call.answer.cpus
@@ -183,7 +183,7 @@ class AdmittingCPUForm(CPUForm):
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
         if args.devices or self.config.get("memoryManagerPolicy") == "Static":
             raise NotExpressibleError("hints of several managers are not supported")
-        if not self._variables:
+        if not self.has("nodes"):
             nodes = literals.nodes_with_distances(self.machine(args).topology or ())
             yield self.assign("nodes", nodes)
             yield self.assign("pods", "[]*v1.Pod{}")

@@ -38,7 +38,7 @@ class DeviceForm(Form):
         if not isinstance(call.answer, messages.Started):
             raise NotExpressibleError("a refused start is not supported")
         checks.only(call.expected, "readmission")
-        is_restart = bool(self._variables)
+        is_restart = self.has("manager")
         if not is_restart:
             yield self.assign("stateDir", "t.TempDir()")
             nodes = literals.nodes_with_distances(self.machine(args).topology or ())
@@ -78,7 +78,7 @@ class DeviceForm(Form):
         for one in devices:
             if one.preferred or one.fails:
                 raise NotExpressibleError("a plugin's preferences and failures are not supported")
-            if "allocate" not in self._variables:
+            if not self.has("allocate"):
                 yield self.assign("allocate", _ALLOCATE)
             name = quote(one.resource)
             yield (

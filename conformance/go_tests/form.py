@@ -144,9 +144,11 @@ class Form:
         yield from self.attempt("mask, err", f"bitmask.NewBitMask({nodes})", "NewBitMask")
 
     def arguments(self, function: str, *common: str) -> str:
+        """Returns the arguments of a call, as in `numaproof.conformance.go_tests.signatures`."""
         return arguments(function, self.release, *common)
 
     def since(self, first: str) -> bool:
+        """Whether the release is `first` or later."""
         return since(self.release, first)
 
     def assign(self, names: str, value: str) -> str:
@@ -154,6 +156,10 @@ class Form:
         new = {*names.split(", ")} - {"_"} - self._variables
         self._variables |= new
         return f"{names} {':=' if new else '='} {value}"
+
+    def has(self, variable: str) -> bool:
+        """Whether the test has declared a variable."""
+        return variable in self._variables
 
     def attempt(self, names: str, call: str, function: str) -> Iterator[str]:
         """Yields a call whose last result is an error that ends the test."""
@@ -280,6 +286,8 @@ def given_affinity(form: Form, call: PlayedCall) -> Iterator[str]:
     chosen = {one for one in given.values() if one.numa is not None}
     if len(chosen) > 1:
         raise NotExpressibleError("the containers have different affinities")
+    if not chosen and form.has("hint"):
+        yield form.assign("hint", "topologymanager.TopologyHint{}")
     for hint in chosen:
         yield from form.mask(hint)
         preferred = str(hint.preferred).lower()

@@ -29,7 +29,7 @@ class MemoryForm(Form):
 
     def start(self, call: PlayedCall, args: messages.StartArgs) -> Iterator[str]:
         checks.only(call.expected, "refused", "memory", "readmission")
-        is_restart = "policy" in self._variables
+        is_restart = self.has("policy")
         if not is_restart:
             yield self.assign("machine", literals.nodes_with_memory(self.machine(args)))
         reserved = composite("systemReservedMemory", self._reserved())
