@@ -27,7 +27,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "exhaust": "Ask every question within a bound.",
         "diff": "Compare two implementations call by call.",
         "replay": "Replay cases and show every call with its answer.",
-        "promote": "Turn a finding into a case of your own.",
+        "promote": "Turn a finding into a case of your own, or a case into a Go test.",
         "campaign": "Run cases and generated scenarios on many workers, locally or on a cluster.",
         "report": "Compare two runs: what newly fails, what is fixed and what is slower.",
         "board": "Build a website from the reports of many runs.",

@@ -10,10 +10,12 @@ import click
 
 from numaproof.cli import targets
 from numaproof.cli.choice import Choice
-from numaproof.cli.outputs import OUTPUT_FILE
+from numaproof.cli.machine_names import named_machines
+from numaproof.cli.outputs import OUTPUT_FILE, require_no_input
 from numaproof.cli.selecting import complete_requirement
 from numaproof.inputs.plurals import plural
 from numaproof.inputs.shell_words import quote_words
+from numaproof.protocol.releases import NEWEST
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
@@ -34,7 +36,7 @@ def _defects() -> Choice:
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--id", "case_id", required=True, metavar="ID", help="Permanent id for the new case.")
+@click.option("--id", "case_id", metavar="ID", help="Permanent id for the new case.")
 @click.option(
     "--title",
     help="What must happen, as a sentence (default: the statement of the first requirement).",
@@ -70,10 +72,17 @@ def _defects() -> Choice:
     shell_complete=lambda ctx, param, incomplete: _defects().shell_complete(ctx, param, incomplete),
     help="Named defect that makes the kubelet fail the case; see docs/findings.md.",
 )
+@click.option(
+    "--go",
+    "go_file",
+    type=OUTPUT_FILE,
+    help="Write the case to this file as a Go test for the kubelet's own packages instead. FILE can"
+    " be any case file; --id chooses one of several cases.",
+)
 def promote(
     *,
     file: Path,
-    case_id: str,
+    case_id: str | None,
     title: str | None,
     requirements: tuple[str, ...],
     into: Path | None,
@@ -83,8 +92,9 @@ def promote(
     level: Level | None,
     defect: str | None,
     baseline: BaselineChoice | None,
+    go_file: Path | None,
 ) -> int:
-    """Turn a finding into a case of your own.
+    """Turn a finding into a case of your own, or a case into a Go test.
 
     FILE is a case file from OUT/findings, written by `numaproof fuzz`, `diff` or `campaign`. The
     new case expects the reference's answers and is appended to a case file.
@@ -94,7 +104,12 @@ def promote(
       numaproof promote numaproof-report/fuzz/findings/fuzz-0f3c9a12.yaml --id remove-frees-all
       numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
         --implementation "./my-driver" --out my-cases.yaml
+      numaproof promote my-cases.yaml --id remove-frees-all --go remove_frees_all_test.go
     """
+    if go_file:
+        return _write_go_test(file, case_id, kubernetes or NEWEST, go_file)
+    if case_id is None:
+        raise click.UsageError("Missing option '--id'.")
     from numaproof.conformance import promotion
     from numaproof.conformance.cases.loading import locate_errors
     from numaproof.conformance.execution.truncation import reported_finding
@@ -145,6 +160,32 @@ def promote(
     click.echo(f"now run: {quote_words(words)}")
     if implementation:
         click.echo(f"and:     {quote_words((*words, '--implementation', implementation))}")
+    return 0
+
+
+def _write_go_test(file: Path, case_id: str | None, kubernetes: str, go_file: Path) -> int:
+    from numaproof.conformance.cases import loading
+    from numaproof.conformance.go_tests.checks import NotExpressibleError
+    from numaproof.conformance.go_tests.generation import first_machine, go_test
+    from numaproof.workdir.output_files import write_file
+    from numaproof.workdir.scratch import scratch_folder
+
+    cases = loading.read_file(file)
+    chosen = [case for case in cases if case_id in (None, case.id)]
+    require_no_input([go_file], [file])
+    if len(chosen) != 1:
+        names = ", ".join(case.id for case in cases)
+        raise click.UsageError(f"{file}: choose a case with --id: {names}")
+    with loading.locate_errors([file]), scratch_folder() as trees:
+        try:
+            machine = first_machine(chosen[0], named_machines((), trees), kubernetes)
+            made = go_test(chosen[0], machine, kubernetes)
+        except NotExpressibleError as error:
+            raise loading.CaseError(chosen[0].id, 0, f"no Go test can show it: {error}") from None
+    write_file(go_file, made.text)
+    click.echo(f"{go_file}: {made.function}, for Kubernetes {kubernetes}")
+    click.echo(f"now copy it to {made.package} in a checkout of that release, and run there:")
+    click.echo(f"go test ./{made.package} -run {made.function}")
     return 0
 
 

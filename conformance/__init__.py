@@ -16,4 +16,5 @@
 - `opening`: starting the implementation under test.
 - `library`: `check` for programs that use numaproof as a library.
 - `promotion`: turning findings into cases.
+- `go_tests`: turning cases into Go tests for the kubelet's own packages.
 """

@@ -47,6 +47,7 @@ ROOMS = (
     "opening",
     "library",
     "promotion",
+    "go_tests",
 )
 """The packages of `numaproof.conformance` in order: each imports only from earlier ones."""
 

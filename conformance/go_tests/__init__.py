@@ -1,0 +1,1 @@
+"""Cases as Go tests for the kubelet's own packages: `promote --go`."""
