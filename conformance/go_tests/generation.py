@@ -86,6 +86,8 @@ def go_test(case: Case, machine: MachineInfo, kubernetes: str) -> GoTest:
         CaseError: the case can't be played.
         NotExpressibleError: no single package of the kubelet shows what the case expects.
     """
+    if case.tree or any(step.start and step.start.tree for step in case.steps):
+        raise NotExpressibleError("`tree`: cAdvisor reads the machine's files, not a manager")
     if case.check_node:
         raise NotExpressibleError("`check_node`: no manager compares pods with the node")
     calls = play(case, machine, kubernetes)

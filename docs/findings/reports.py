@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 
+BY_HAND = ("cores-with-equal-ids-joined",)
+"""Defects of cAdvisor, which no test in the kubelet's packages shows. Their reports are written by
+hand."""
+
 
 def reports() -> dict[str, str]:
     """Returns the reports by the names of their files."""
@@ -42,7 +46,11 @@ def reports() -> dict[str, str]:
         machines = [
             ProfileMachine(fakesys.load_profile(name), trees) for name in fakesys.bundled_profiles()
         ]
-        return {f"{one.name}.md": _report(one, machines) for one in unreported()}
+        return {
+            f"{one.name}.md": _report(one, machines)
+            for one in unreported()
+            if one.name not in BY_HAND
+        }
 
 
 def unreported() -> Iterator[Defect]:

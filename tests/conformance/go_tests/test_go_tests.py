@@ -60,18 +60,23 @@ def of(text: str, release: str = RELEASES[-1]) -> str:
     return go_test(case, case.machine, release).text
 
 
+WITHOUT_TEST = ("quota-limits-exclusive-cpus", "cores-with-equal-ids-joined")
+"""Defects that no manager's package shows."""
+
+
 @pytest.fixture(scope="module")
 def tests(write: Callable[[Path, str], GoTest]) -> dict[str, GoTest]:
-    """The tests of all named defects but one, each for the newest release that has the defect."""
+    """The tests of named defects, each for the newest release that has the defect."""
     return {
         one.name: write(FINDINGS / f"{one.name}.yaml", one.releases[-1])
         for one in DEFECTS
-        if one.name != "quota-limits-exclusive-cpus"
+        if one.name not in WITHOUT_TEST
     }
 
 
 def test_every_defect_of_a_manager_has_a_test(tests: dict[str, GoTest]) -> None:
-    assert len({(one.package, one.function) for one in tests.values()}) == len(DEFECTS) - 1
+    places = {(one.package, one.function) for one in tests.values()}
+    assert len(places) == len(DEFECTS) - len(WITHOUT_TEST)
 
 
 @pytest.mark.skipif(shutil.which("gofmt") is None, reason="needs gofmt")
@@ -85,7 +90,10 @@ def test_tests_are_formatted_as_gofmt_does(tests: dict[str, GoTest], tmp_path: P
 def test_reports_match_their_script() -> None:
     script: dict[str, Any] = runpy.run_path(str(FINDINGS / "reports.py"), run_name="reports")
     written = {file.name: file.read_text("utf-8") for file in FINDINGS.glob("*.md")}
-    assert written == script["reports"](), "python docs/findings/reports.py"
+    by_hand = {f"{name}.md" for name in script["BY_HAND"]}
+    assert by_hand < written.keys()
+    generated = {name: text for name, text in written.items() if name not in by_hand}
+    assert generated == script["reports"](), "python docs/findings/reports.py"
 
 
 @pytest.mark.parametrize(
@@ -126,6 +134,7 @@ def test_an_open_step_expects_the_documented_outcome() -> None:
             "step 1: `quota` is set by package kuberuntime",
         ),
         ("check_node: true", f"  - {ADMIT}\n", "`check_node`: no manager compares pods with the"),
+        ("level: admission", "  - start: {tree: true}\n", "`tree`: cAdvisor reads the machine"),
         (
             "level: admission",
             "  - start: {}\n  - start: {config: {reservedSystemCPUs: '1'}}\n    expect: anything\n",
