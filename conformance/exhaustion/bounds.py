@@ -12,9 +12,11 @@ from numaproof.conformance.exhaustion.kinds import ASSIGNMENTS, LIVES, MERGES
 from numaproof.conformance.exhaustion.lives import Lives, plain_shapes
 from numaproof.conformance.exhaustion.setups import (
     CPU_SETUPS,
+    DEVICE_SETUPS,
     FEW_CPU_SETUPS,
-    FEW_OTHER_SETUPS,
-    OTHER_SETUPS,
+    FEW_DEVICE_SETUPS,
+    FEW_MEMORY_SETUPS,
+    MEMORY_SETUPS,
 )
 from numaproof.conformance.exhaustion.shapes import shapes
 from numaproof.conformance.exhaustion.stateless import Assignments, Merges, assignments, merges
@@ -123,25 +125,35 @@ _PARTS: Mapping[str, Callable[[Bound, Release], Iterator[Part]]] = {
     LIVES: _lives,
 }
 
-_CPUS, _OTHERS = "CPU Manager", "Memory and Device Managers"
+
+def _sizes(
+    cpus: tuple[int, int], memory: tuple[int, int], devices: tuple[int, int], *, few: bool = False
+) -> tuple[LivesSize, ...]:
+    """The sizes of lives: for each manager, the most CPUs and actions."""
+    return (
+        LivesSize("Memory Manager", FEW_MEMORY_SETUPS if few else MEMORY_SETUPS, *memory),
+        LivesSize("Device Manager", FEW_DEVICE_SETUPS if few else DEVICE_SETUPS, *devices),
+        LivesSize("CPU Manager", FEW_CPU_SETUPS if few else CPU_SETUPS, *cpus),
+    )
+
 
 _SMALL = Bound(
     "small",
     4,
     (MergesSize(2, 2, 8), MergesSize(3, 2, 2)),
-    (LivesSize(_OTHERS, FEW_OTHER_SETUPS, 2, 3), LivesSize(_CPUS, FEW_CPU_SETUPS, 3, 3)),
+    _sizes(cpus=(3, 3), memory=(2, 3), devices=(1, 4), few=True),
 )
 _MEDIUM = Bound(
     "medium",
     5,
     (MergesSize(2, 2, 8), MergesSize(2, 3, 2), MergesSize(3, 2, 3)),
-    (LivesSize(_OTHERS, OTHER_SETUPS, 3, 3), LivesSize(_CPUS, CPU_SETUPS, 4, 3)),
+    _sizes(cpus=(4, 3), memory=(3, 3), devices=(2, 4)),
 )
 _LARGE = Bound(
     "large",
     6,
     (MergesSize(2, 3, 3), MergesSize(3, 2, 4), MergesSize(4, 2, 2)),
-    (LivesSize(_OTHERS, OTHER_SETUPS, 3, 4), LivesSize(_CPUS, CPU_SETUPS, 4, 4)),
+    _sizes(cpus=(4, 4), memory=(3, 4), devices=(2, 5)),
 )
 BOUNDS = {bound.name: bound for bound in (_SMALL, _MEDIUM, _LARGE)}
 """The bounds that commands offer."""

@@ -94,8 +94,8 @@ class Lives:
                 yield from _actions_of(pod, session)
             yield (open_step(reconcile=NoArguments()),)
             if setup.devices:
-                yield (open_step(devices=setup.fewer_devices),)
-                yield (open_step(devices=setup.devices),)
+                devices = setup.fewer_devices if _all_healthy(session) else setup.devices
+                yield (open_step(devices=devices),)
         yield (_restart(),)
         yield (_restart(running=True),)
         for uid in session.pods:
@@ -121,21 +121,33 @@ def _actions_of(pod: PodSpec, session: Session) -> Iterator[tuple[Step, ...]]:
     yield tuple(open_step(end=EndStep(pod.pod, name)) for name in pod.containers)
 
 
+def _all_healthy(session: Session) -> bool:
+    return all(device.healthy for resource in session.devices for device in resource.ids)
+
+
 def _restart(**fields: Any) -> Step:
     return open_step(start=StartStep(**fields))
+
+
+def _kind(step: Step) -> tuple[object, ...]:
+    start = step.start
+    return (
+        step.verb,
+        start and (bool(start.removed_pods), start.running, bool(start.offline)),
+    )
 
 
 def _state(session: Session, after: Step) -> bytes:
     """What decides how a life continues: the node's state, its files and what the harness knows.
 
-    A program that restarts wrongly may show the right state at first, so a state right after a
-    restart differs from the same state after other calls.
+    A faulty program may show the right state at first. A state therefore differs from the same
+    state after another kind of call.
     """
     answer = session.call("state", messages.NoArgs()) if session.start_answer is not None else None
     return codec.encode(
         (
             answer,
-            after.start is not None,
+            _kind(after),
             session.machine,
             session.devices,
             session.pods,

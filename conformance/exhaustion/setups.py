@@ -91,6 +91,7 @@ _MEMORY_PODS = (
 
 _DEVICE_PODS = (
     PodSpec("nic", {"app": _container("500m", others={_NIC: 1})}),
+    PodSpec("gpu", {"app": _container("500m", others={_GPU: 1})}),
     PodSpec("both", {"app": _container("500m", others={_NIC: 1, _GPU: 1})}),
 )
 _DEVICES: Devices = {_NIC: ((0,),), _GPU: ((0,), (0,))}
@@ -112,9 +113,11 @@ def _devices(policy: str) -> Setup:
 
 
 CPU_SETUPS = tuple(_cpus(policy, **options) for policy in _SCOPES for options in ({}, _FULL_CORES))
-OTHER_SETUPS = (*map(_memory, _SCOPES), *map(_devices, _SCOPES))
-"""The Memory and the Device Manager with every policy of the Topology Manager."""
+MEMORY_SETUPS = tuple(map(_memory, _SCOPES))
+DEVICE_SETUPS = tuple(map(_devices, _SCOPES))
+"""Each manager with every policy of the Topology Manager."""
 
 FEW_CPU_SETUPS = (_cpus("none"), _cpus("single-numa-node", **_FULL_CORES))
-FEW_OTHER_SETUPS = (_memory("best-effort"), _memory("restricted"), _devices("single-numa-node"))
+FEW_MEMORY_SETUPS = (_memory("best-effort"), _memory("restricted"))
+FEW_DEVICE_SETUPS = (_devices("single-numa-node"),)
 """A selection in which each manager, option, policy and scope occurs."""
