@@ -175,8 +175,9 @@ def device_lists(
 ) -> tuple[DeviceResource, ...]:
     """Creates the devices that plugins report from the expanded devices of a case.
 
-    Ids are ``d0``, ``d1`` and so on, in order, unless a device has its own. `preferred` lists the devices that each resource's
-    plugin would prefer to allocate, in order; `failing` are the resources whose plugins fail.
+    By default, ids are ``d0``, ``d1`` and so on, in order. `preferred` lists the devices that each
+    resource's plugin would prefer to allocate, in order; `failing` are the resources whose plugins
+    fail.
 
     Raises:
         ValueError: an expression's value is not a list of devices.
