@@ -175,8 +175,9 @@ def device_lists(
 ) -> tuple[DeviceResource, ...]:
     """Creates the devices that plugins report from the expanded devices of a case.
 
-    Ids are ``d0``, ``d1`` and so on, in order. `preferred` lists the devices that each resource's
-    plugin would prefer to allocate, in order; `failing` are the resources whose plugins fail.
+    By default, ids are ``d0``, ``d1`` and so on, in order. `preferred` lists the devices that each
+    resource's plugin would prefer to allocate, in order; `failing` are the resources whose plugins
+    fail.
 
     Raises:
         ValueError: an expression's value is not a list of devices.
@@ -197,6 +198,7 @@ class _WrittenDevice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     numa: tuple[int, ...] | None = None
     healthy: bool = True
+    id: str = ""
 
 
 _Devices = dict[str, tuple[_WrittenDevice | tuple[int, ...] | None, ...]]
@@ -205,7 +207,7 @@ _Devices = dict[str, tuple[_WrittenDevice | tuple[int, ...] | None, ...]]
 def _device(number: int, spec: _WrittenDevice | tuple[int, ...] | None) -> Device:
     form = spec if isinstance(spec, _WrittenDevice) else _WrittenDevice(spec)
     nodes = None if form.numa is None else NUMASet(form.numa)
-    return Device(f"d{number}", nodes, form.healthy)
+    return Device(form.id or f"d{number}", nodes, form.healthy)
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:

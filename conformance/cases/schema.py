@@ -53,10 +53,11 @@ class PodSpec(Written, frozen=True):
 
 
 class DeviceSpec(Written, frozen=True):
-    """A device with properties other than its NUMA nodes."""
+    """A device with properties other than its NUMA nodes; its default `id` is ``dN``."""
 
     numa: tuple[Number, ...] | None = None
     healthy: bool = True
+    id: str = ""
 
 
 Devices = dict[str, tuple[DeviceSpec | tuple[Number, ...] | None, ...] | Expression]

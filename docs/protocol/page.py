@@ -9,6 +9,7 @@ has no meaning or a meaning has no field.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -29,7 +30,10 @@ from numaproof.protocol import bounds, codec, lists, messages
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.features import FEATURES
 from numaproof.protocol.operations import OPERATIONS
+from numaproof.protocol.releases import RELEASES
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.config import gates
+from numaproof.reference.deviations.releases import release
 from numaproof.reference.implementation import Reference
 from numaproof.reference.server import serve
 
@@ -157,6 +161,11 @@ def _within_other(info: inspect.Type) -> Iterator[inspect.Type]:
             for one in types:
                 yield from (one, *_within_other(one))
 
+
+_OF_MANAGERS = re.compile(
+    "(CPU|Memory|Topology)Manager|CPUQuota|PodLevelResource|PodVerticalScaling($|Exclusive)"
+)
+"""Matches the names of feature gates that concern the managers."""
 
 # The reference's answers
 
@@ -469,6 +478,41 @@ def derived_features() -> str:
     )
 
 
+def feature_gates() -> str:
+    """Returns the stage and default of each feature gate of the managers, by release."""
+    of_releases = [gates.of_release(version) for version in RELEASES]
+    names = {name for known in of_releases for name in known if _OF_MANAGERS.search(name)}
+    rows = []
+    for name in sorted(names):
+        needed = {other for known in of_releases if name in known for other in known[name].needs}
+        cells = [_stage(known.get(name)) for known in of_releases]
+        rows.append([f"`{name}`", *cells, ", ".join(f"`{other}`" for other in sorted(needed))])
+    return _table(["gate", *RELEASES, "needs"], rows)
+
+
+def policy_options() -> str:
+    """Returns the stage of each policy option, by release."""
+    of_releases = [
+        {**found.cpu_options, **found.topology_options} for found in map(release, RELEASES)
+    ]
+    names = sorted({name for known in of_releases for name in known})
+    return _table(
+        ["option", *RELEASES],
+        [[f"`{name}`", *(known.get(name, ".")[0] for known in of_releases)] for name in names],
+    )
+
+
+def _stage(gate: gates.Gate | None) -> str:
+    if gate is None:
+        return "."
+    letter = gate.maturity[0]
+    return (letter.upper() if gate.default else letter) + "!" * gate.is_locked
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
 def compact(machine: dict[str, Any]) -> str:
     """Returns the machine as JSON, with a line for each node and core."""
     text = json.dumps(machine)
@@ -508,6 +552,8 @@ def page() -> str:
         features=features(),
         derived=derived_features(),
         discovers=discovers(),
+        gates=feature_gates(),
+        options=policy_options(),
         **limits(),
     )
 

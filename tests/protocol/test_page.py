@@ -14,6 +14,8 @@ import pytest
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.operations import OPERATIONS
+from numaproof.protocol.releases import RELEASES
+from numaproof.reference.deviations.releases import release
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -84,6 +86,13 @@ def test_the_stages_of_a_start_are_described_in_order(script: Any) -> None:
 
 def test_the_dialogue_has_every_operation(script: Any) -> None:
     assert {one.op for one in script.DIALOGUE} == OPERATIONS.keys()
+
+
+def test_every_gate_that_changes_the_managers_is_on_the_page() -> None:
+    releases = [release(version) for version in RELEASES]
+    changing = {name for one in releases for name in (*one.under_gates, *one.without_gates)}
+    assert changing
+    assert changing <= {*re.findall(r"^\| `(\w+)` \|", section("Feature gates"), re.MULTILINE)}
 
 
 def test_the_short_hello_is_valid() -> None:

@@ -51,6 +51,8 @@ def test_a_device_list_becomes_a_plugins_report() -> None:
     assert lists == (device_resource("x/nic", d0=(0,), d1=None, d2=(1,), unhealthy="d2"),)
     assert nodes_of("x/nic", lists) == {"d0": (0,), "d1": (), "d2": (1,)}
     assert nodes_of("x/gpu", lists) == {}
+    (named,) = manifests.device_lists({"x/nic": [{"id": "0000:3b:00.0"}, {"numa": [1]}]})
+    assert [one.id for one in named.ids] == ["0000:3b:00.0", "d1"]
 
 
 def test_memory_and_distances_are_compared() -> None:
