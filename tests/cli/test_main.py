@@ -186,7 +186,7 @@ def test_a_tree_that_no_profile_describes_is_reported(
 def test_an_interrupt_outside_a_run_exits_with_3(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         entry._interrupt(15, None)
 
     monkeypatch.setattr("numaproof.cli.profiles.read_machine", interrupt)
