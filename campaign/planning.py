@@ -128,12 +128,19 @@ class CampaignSpec:
         return self.seeds if can else Seeds(0, 0)
 
     @cached_property
-    def _parts(self) -> Mapping[str, int]:
-        """The number of parts of each kind within the bound."""
+    def _slices_of_bound(self) -> list[BoundSlice]:
+        """The slices of the bound; how many parts it has depends on the release."""
         if not self.bound:
-            return {}
-        bound, rules = BOUNDS[self.bound], release(self.targets[0].kubernetes, follows_docs=True)
-        return {kind: sum(1 for _ in bound.parts(kind, rules)) for kind in KINDS}
+            return []
+        bound, slices = BOUNDS[self.bound], []
+        for one in self._runs:
+            rules = release(one.kubernetes, follows_docs=True)
+            for kind in KINDS:
+                parts = sum(1 for _ in bound.parts(kind, rules))
+                for first in range(0, parts, _PARTS_PER_UNIT):
+                    count = min(_PARTS_PER_UNIT, parts - first)
+                    slices.append(BoundSlice(one, self.bound, kind, first, count))
+        return slices
 
     @cached_property
     def plan(self) -> CampaignPlanned:
@@ -156,7 +163,7 @@ class CampaignSpec:
             cases_per_unit=self.cases_per_unit,
             seeds_per_unit=self.seeds_per_unit,
             shrinks=self.shrinks,
-            units=slices + len(self._runs) * (len(ranges) + sum(1 for _ in self._part_ranges())),
+            units=slices + len(self._runs) * len(ranges) + len(self._slices_of_bound),
             bound=self.bound,
             bound_covers=tuple(map(BOUNDS[self.bound].sentence, KINDS)) if self.bound else (),
         )
@@ -183,14 +190,7 @@ class CampaignSpec:
             for first in range(self._seeds.first, self._seeds.stop, self.seeds_per_unit):
                 count = min(self.seeds_per_unit, self._seeds.stop - first)
                 yield SeedSlice(configuration, first, count)
-            for kind, part in self._part_ranges():
-                yield BoundSlice(configuration, self.bound, kind, part.start, len(part))
-
-    def _part_ranges(self) -> Iterator[tuple[str, range]]:
-        """Yields the parts of each unit, with their kind."""
-        for kind, count in self._parts.items():
-            for first in range(0, count, _PARTS_PER_UNIT):
-                yield kind, range(first, min(first + _PARTS_PER_UNIT, count))
+        yield from self._slices_of_bound
 
     def _case_slices(self) -> Iterator[CaseSlice]:
         """Yields slices of the cases: each slice for all configurations, then the next slice."""

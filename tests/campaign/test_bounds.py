@@ -59,3 +59,17 @@ def test_all_parts_are_played_and_a_cause_is_found_once(
     assert finding.file
     (case,) = loading.read_file(folder / finding.file)
     assert [step.verb for step in case.steps] == ["merge"]
+
+
+def test_each_release_has_its_own_parts(campaign_spec: CampaignSpec) -> None:
+    (target, *_) = campaign_spec.targets
+    targets = tuple(replace(target, kubernetes=one) for one in ("1.30", "1.37"))
+    both = replace(campaign_spec, targets=targets, bound="small")
+    for one in targets:
+        alone = replace(both, targets=(one,))
+        units = [unit for unit in alone.units() if isinstance(unit, BoundSlice)]
+        assert units == [
+            unit
+            for unit in both.units()
+            if isinstance(unit, BoundSlice) and unit.configuration.kubernetes == one.kubernetes
+        ]
