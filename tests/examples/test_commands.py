@@ -136,7 +136,9 @@ topologyManagerScope: pod
 kubeReserved:
   gpu: "1"
 """
+FINDING = "docs/findings/free-core-by-average.yaml"
 OTHER_FILES: dict[str, dict[str, str | None]] = {
+    f"numaproof promote {FINDING} *": {FINDING: (ROOT / FINDING).read_text("utf-8")},
     "numaproof profile capture snapshot.tar.xz *": {"my-server.yaml": None},
     "numaproof config check kubelet.yaml --machine laptop-4c8t *": {"kubelet.yaml": WRONG},
     "numaproof state check *": {
@@ -184,6 +186,7 @@ def write_files(folder: Path, files: Mapping[str, str | None]) -> None:
         if text is None:
             (folder / file).unlink()
         else:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_text(text, "utf-8")
 
 
