@@ -100,7 +100,7 @@ def cores_of(
         DiscoveryError: a name has no CPU number, or an id is unreadable.
         NumeralError: an id is not a number.
 
-    Requirements: DISCOVERY-002, DISCOVERY-003, DISCOVERY-007.
+    Requirements: DISCOVERY-002, DISCOVERY-003, DISCOVERY-007, DISCOVERY-027.
     """
     cores: dict[object, tuple[int, int, list[int]]] = {}
     for path in paths:
