@@ -120,4 +120,4 @@ DEVICE_SETUPS = tuple(map(_devices, _SCOPES))
 FEW_CPU_SETUPS = (_cpus("none"), _cpus("single-numa-node", **_FULL_CORES))
 FEW_MEMORY_SETUPS = (_memory("best-effort"), _memory("restricted"))
 FEW_DEVICE_SETUPS = (_devices("single-numa-node"),)
-"""A selection in which each manager, option, policy and scope occurs."""
+"""A selection that covers every manager, option, policy and scope."""

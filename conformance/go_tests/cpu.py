@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numaproof.conformance.go_tests import checks, literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
 from numaproof.conformance.go_tests.form import (
-    Form,
+    ContainerForm,
     active_pods,
     admission,
     allocation,
@@ -33,7 +33,7 @@ GAUGES = {
 }
 
 
-class CPUForm(Form):
+class CPUForm(ContainerForm):
     """The static policy by itself. The Topology Manager's affinity is the documented one."""
 
     package: ClassVar[str] = "cm/cpumanager"
@@ -120,19 +120,7 @@ class CPUForm(Form):
         del holder, expected
         yield from ()
 
-    def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
-        del call
-        if args.container is None:
-            yield from self.forget(args.uid)
-            del self.on_node[args.uid]
-        else:
-            yield self._removal(args.uid, args.container)
-
-    def forget(self, uid: str) -> Iterator[str]:
-        for name in self.containers(uid):
-            yield self._removal(uid, name)
-
-    def _removal(self, uid: str, container: str) -> str:
+    def removal(self, uid: str, container: str) -> str:
         arguments = self.arguments("cpu RemoveContainer", "st", quote(uid), quote(container))
         (removal,) = must(f"policy.RemoveContainer({arguments})")
         return removal

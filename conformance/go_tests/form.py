@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.conformance.cases import manifests
@@ -230,6 +231,26 @@ class Form:
         """Returns the error for a call that the package can't show."""
         verb = call.step.verb if call.step else "start"
         return NotExpressibleError(f"a test in {self.package} can't show `{verb}`")
+
+
+class ContainerForm(Form):
+    """A form for a policy that releases one container at a time."""
+
+    def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
+        del call
+        if args.container is None:
+            yield from self.forget(args.uid)
+            del self.on_node[args.uid]
+        else:
+            yield self.removal(args.uid, args.container)
+
+    def forget(self, uid: str) -> Iterator[str]:
+        for name in self.containers(uid):
+            yield self.removal(uid, name)
+
+    @abstractmethod
+    def removal(self, uid: str, container: str) -> str:
+        """Returns the statement that releases a container's resources."""
 
 
 # With the Topology Manager

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.go_tests import checks, literals
 from numaproof.conformance.go_tests.checks import NotExpressibleError
-from numaproof.conformance.go_tests.form import Form, allocation, given_affinity, must, refusal
+from numaproof.conformance.go_tests.form import (
+    ContainerForm,
+    allocation,
+    given_affinity,
+    must,
+    refusal,
+)
 from numaproof.conformance.go_tests.syntax import block, composite, inline, quote, raw
 from numaproof.protocol import codec, messages
 from numaproof.reference.pods import quantity
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 _FILE = "memory_manager_state"
 
 
-class MemoryForm(Form):
+class MemoryForm(ContainerForm):
     """The static policy by itself."""
 
     package: ClassVar[str] = "cm/memorymanager"
@@ -91,19 +97,7 @@ class MemoryForm(Form):
         yield from given_affinity(self, call)
         yield from allocation(self, call, pod, manifest, "memory Allocate")
 
-    def remove(self, call: PlayedCall, args: messages.RemoveArgs) -> Iterator[str]:
-        del call
-        if args.container is None:
-            yield from self.forget(args.uid)
-            del self.on_node[args.uid]
-        else:
-            yield self._removal(args.uid, args.container)
-
-    def forget(self, uid: str) -> Iterator[str]:
-        for name in self.containers(uid):
-            yield self._removal(uid, name)
-
-    def _removal(self, uid: str, container: str) -> str:
+    def removal(self, uid: str, container: str) -> str:
         arguments = self.arguments("memory RemoveContainer", "st", quote(uid), quote(container))
         return f"policy.RemoveContainer({arguments})"
 
