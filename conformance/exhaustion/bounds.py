@@ -19,7 +19,7 @@ from numaproof.conformance.exhaustion.setups import (
     MEMORY_SETUPS,
 )
 from numaproof.conformance.exhaustion.shapes import shapes
-from numaproof.conformance.exhaustion.stateless import Assignments, Merges, assignments, merges
+from numaproof.conformance.exhaustion.stateless import MachineAssignments, Merges, merges
 from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.exhaustion.setups import Setup
     from numaproof.reference.deviations.releases import Release
 
-Part = tuple[Assignments, ...] | Merges | Lives
+Part = MachineAssignments | Merges | Lives
 """What is enumerated together: all assignments on a machine, merges of a policy, or lives."""
 
 
@@ -101,9 +101,9 @@ _MIRRORED = 10
 def _assignments(bound: Bound, rules: Release) -> Iterator[Part]:
     for cpus in range(1, bound.cpus + 1):
         for number, shape in enumerate(shapes(cpus)):
-            yield tuple(assignments(shape, rules))
+            yield MachineAssignments(shape, rules)
             if number % _MIRRORED == 0 and shape.mirror != shape:
-                yield tuple(assignments(shape.mirror, rules))
+                yield MachineAssignments(shape.mirror, rules)
 
 
 def _merges(bound: Bound, rules: Release) -> Iterator[Part]:

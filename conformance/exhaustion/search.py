@@ -12,6 +12,7 @@ from numaproof.conformance.claims import needs
 from numaproof.conformance.differential.diff import shared_capabilities
 from numaproof.conformance.execution.implementation import ImplementationFailure, InProcess
 from numaproof.conformance.exhaustion.lives import Lives
+from numaproof.conformance.exhaustion.stateless import MachineAssignments
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.invariants.stateless import on_answer
 from numaproof.conformance.judging.oracle import disagreement
@@ -98,8 +99,8 @@ class Search:
         """Plays every example of a part and yields those that fail, smallest first."""
         if isinstance(part, Lives):
             yield from self._live(part)
-        elif isinstance(part, tuple):
-            for unit in part:
+        elif isinstance(part, MachineAssignments):
+            for unit in part.units():
                 yield from self._ask(unit)
         else:
             yield from self._ask(part)

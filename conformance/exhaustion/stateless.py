@@ -130,6 +130,18 @@ def assignments(shape: Shape, release: Release) -> Iterator[Assignments]:
         yield unit
 
 
+@dataclass(frozen=True)
+class MachineAssignments:
+    """Every assignment on a machine, with every legal combination of options."""
+
+    shape: Shape
+    release: Release
+
+    def units(self) -> Iterator[Assignments]:
+        """Yields the combinations. Checking which are legal takes longer than finding a machine."""
+        return assignments(self.shape, self.release)
+
+
 def _subsets(machine: MachineInfo) -> Iterator[CPUSet]:
     """The nonempty sets of the machine's CPUs."""
     for free in _combinations(tuple(facts_of(machine).all)):
