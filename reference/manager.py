@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 from numaproof.reference.errors import AdmissionError, AllocationError
 
@@ -61,6 +61,9 @@ class Manager(ABC, Generic[State]):
     def __init__(self, state: State, file: StateFile[State]) -> None:
         self.state = self._saved_state = state
         self.file = file
+        # Reusable resources are kept only in memory.
+        fields = dataclasses.fields(cast("Any", state))
+        self._saved_fields = [one.name for one in fields if one.name != "reuse"]
 
     @abstractmethod
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
@@ -108,15 +111,10 @@ class Manager(ABC, Generic[State]):
         self._write(self.state)
 
     def _write(self, state: State) -> None:
-        if state is not self._saved_state and not _has_same_holders(state, self._saved_state):
+        saved = self._saved_state
+        if any(getattr(state, name) is not getattr(saved, name) for name in self._saved_fields):
             self.file.write(state)
         self._saved_state = state
-
-
-def _has_same_holders(state: Any, other: Any) -> bool:
-    """Whether the states differ at most in reusable resources, which are kept only in memory."""
-    names = (one.name for one in dataclasses.fields(state) if one.name != "reuse")
-    return all(getattr(state, name) is getattr(other, name) for name in names)
 
 
 class Policy(Protocol[State]):

@@ -180,7 +180,7 @@ def _unreadable(content: bytes, kubernetes: str) -> str:
         return "not the file of a kubelet, which has the fields Data and Checksum"
     for fields, lists in ((_BY_NODE, False), (_LISTS, True)):
         try:
-            dump = dumping.dump(fields, _typed(found["Data"], lists=lists))
+            dump = dumping.dumper_of_fields(fields)(_typed(found["Data"], lists=lists))
         except (TypeError, ValueError, KeyError, AttributeError, binascii.Error):
             continue
         if checksum(f"(checkpoint.checkpointData){dump}") == found.get("Checksum"):

@@ -170,6 +170,33 @@ func (n *node) removeContainer(uid, name string) {
 	n.ended[id] = true
 }
 
+// end lets a container end by itself. As the next container starts, the Memory Manager releases the
+// init containers before it. A pod whose app containers have all ended leaves the node.
+func (s *server) end(raw json.RawMessage) any {
+	var args struct {
+		UID       string `json:"uid"`
+		Container string `json:"container"`
+	}
+	decodeStrict(raw, &args)
+	n := s.node
+	pod, _ := n.findContainer(args.UID, args.Container)
+	n.ended[containerID(args.UID, args.Container)] = true
+	for i, c := range pod.Spec.InitContainers {
+		if c.Name == args.Container {
+			next := allContainers(pod)[i+1]
+			invoke(n.memory.AddContainer, pod, &next, containerID(args.UID, next.Name))
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		if !n.ended[containerID(args.UID, c.Name)] {
+			return empty{}
+		}
+	}
+	n.drop(args.UID)
+	n.reclaim()
+	return empty{}
+}
+
 func (n *node) findContainer(uid, name string) (*v1.Pod, *v1.Container) {
 	at := n.find(uid)
 	if at < 0 {

@@ -151,29 +151,26 @@ def _is_invalid(config: KubeletConfiguration, machine: MachineInfo, kubernetes: 
 
     The machine matters only if the configuration lists CPUs, because the machine may lack them.
     """
-    if config.get("reservedSystemCPUs"):
-        return startup.validation_error(config, machine, release(kubernetes)) is not None
-    return _is_refused(_Written(repr(config), kubernetes, config))
+    lists_cpus = bool(config.get("reservedSystemCPUs"))
+    on = machine if lists_cpus else MachineInfo()
+    return _is_refused(_ConfigText(repr(config), kubernetes, on, config))
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """A configuration for a release, hashed by its text."""
+class _ConfigText:
+    """A configuration for a release and a machine, hashed by its text."""
 
     text: str
     kubernetes: str
+    machine: MachineInfo
     config: KubeletConfiguration = field(compare=False)
 
 
-# Cached, because cases have few different configurations and validation takes a third of a start.
+# Cached, because most starts repeat a configuration and validation takes a third of a start.
 @lru_cache(maxsize=4096)
-def _is_refused(written_config: _Written) -> bool:
-    return (
-        startup.validation_error(
-            written_config.config, MachineInfo(), release(written_config.kubernetes)
-        )
-        is not None
-    )
+def _is_refused(text: _ConfigText) -> bool:
+    known = release(text.kubernetes)
+    return startup.validation_error(text.config, text.machine, known) is not None
 
 
 def _of_devices(devices: Sequence[messages.DeviceResource]) -> Iterator[str]:

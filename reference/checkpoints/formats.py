@@ -7,6 +7,7 @@ whose textual dumps give valid checksums.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ class UnreadableError(files.CheckpointError):
         self.content = content
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Format:
     """A format with one checksum over the whole file.
 
@@ -60,9 +61,8 @@ class Format:
         Requirements: CPU-CHECKPOINT-005, CPU-CHECKPOINT-006, CPU-CHECKPOINT-010,
         CPU-CHECKPOINT-011, MEM-CHECKPOINT-001.
         """
-        fields = {**self.fields, "checksum": _CHECKSUM}
         found: Content
-        found, problem = decoding.decode_partly(content, decoding.Fields(self.structure, fields))
+        found, problem = decoding.decode_partly(content, _with_checksum(self))
         if not problem and not self.takes(found):
             problem = CORRUPTED
         if problem:
@@ -71,8 +71,8 @@ class Format:
 
     def dump(self, structure: str, content: Content) -> str:
         """Returns Go's textual dump of the content as type `structure`, with a checksum of zero."""
-        fields = {**self.fields, "checksum": _CHECKSUM}
-        return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0})}"
+        dump = dumping.dumper(_with_checksum(self))
+        return f"(*{structure}){dump({**content, 'checksum': 0})}"
 
     def takes(self, content: Content) -> bool:
         """Whether the checksum is valid, or is absent where that is allowed."""
@@ -93,6 +93,11 @@ class Format:
         known = {name: content[name] for name in self.fields}
         checksum = files.checksum(self.dump(self.takes_checksum_of[0], known))
         return {**_omit_empty(known), "checksum": checksum}
+
+
+@cache
+def _with_checksum(form: Format) -> decoding.Fields:
+    return decoding.Fields(form.structure, {**form.fields, "checksum": _CHECKSUM})
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Custom:
     read: Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Map:
     """A JSON object with arbitrary keys and values of one kind.
 
@@ -71,7 +71,7 @@ class Map:
     starts_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Array:
     """A JSON array with values of one kind; None if absent or ``null``."""
 
@@ -79,7 +79,7 @@ class Array:
     go: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fields:
     """A JSON object with the given fields, for the Go type `go`.
 

@@ -99,6 +99,7 @@ _PLAIN_DIGITS = 18
 _BINARY_DIGITS = 14
 
 
+@lru_cache(maxsize=1024)
 def exact(text: str | float) -> int | None:
     """Returns the quantity as an integer, or None if the API machinery refuses to convert it.
 

@@ -93,6 +93,6 @@ def by_node(nodes: Mapping[str, int | None], ids: Iterable[str]) -> dict[str, li
 def sealed(data: dict[str, Any]) -> bytes:
     """A Device Manager's checkpoint with the right checksum."""
     typed = device_checkpoint._typed(data, lists=False)
-    dump = dumping.dump(device_checkpoint._BY_NODE, typed)
+    dump = dumping.dumper_of_fields(device_checkpoint._BY_NODE)(typed)
     number = checksum(f"(checkpoint.checkpointData){dump}")
     return json.dumps({"Data": data, "Checksum": number}).encode()
