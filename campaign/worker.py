@@ -22,11 +22,12 @@ from numaproof.conformance.execution.truncation import reported_finding
 from numaproof.conformance.exhaustion.bounds import BOUNDS
 from numaproof.conformance.exhaustion.search import Search
 from numaproof.conformance.fuzzing.exploration import Explorer
+from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
 from numaproof.protocol import campaign as events
 from numaproof.protocol import codec
-from numaproof.protocol.events import GOOD, DivergenceFound
+from numaproof.protocol.events import GOOD
 from numaproof.reference.deviations.releases import release
 from numaproof.workdir.removal import remove_tree
 from numaproof.workdir.scratch import needing_room
@@ -286,26 +287,13 @@ class _UnitRun:
             self._notes.append(f"{what}: {first.outcome}: {first.message}; it did not recur")
 
     def _divergence(self, scenario_run: ScenarioRun) -> None:
-        case = scenario_run.case()
-        name = f"{FINDINGS}/{writing.name_of(case)}"
-        self._files[name] = text = writing.text(case)
+        found = FuzzFinding.of_failure(scenario_run)
+        name = f"{FINDINGS}/{writing.name_of(found.case)}"
+        self._files[name] = text = writing.text(found.case)
+        reproduce = self._harness_run.replay_file(name)
         self._events.append(
-            DivergenceFound(
-                at=0.0,
-                title=case.title,
-                outcome=scenario_run.result.outcome,
-                message=scenario_run.result.message,
-                machine=scenario_run.scenario.machine,
-                steps=scenario_run.run.steps(),
-                requirements=scenario_run.requirements,
-                pictures=scenario_run.run.pictures(),
-                stderr=scenario_run.result.stderr,
-                file=name,
-                reproduce=self._harness_run.replay_file(name),
-                signature=scenario_run.signature,
-                baseline_divergence=scenario_run.run.baseline_divergence(scenario_run.result),
-                finding=reported_finding(scenario_run.result.finding),
-                case_text=text,
+            msgspec.structs.replace(
+                found.draft_event, file=name, reproduce=reproduce, case_text=text
             )
         )
 

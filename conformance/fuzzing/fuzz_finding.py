@@ -38,7 +38,7 @@ class FuzzFinding:
     def of_failure(cls, scenario_run: ScenarioRun) -> FuzzFinding:
         result, run = scenario_run.result, scenario_run.run
         case = _mark_cut_short(scenario_run.case(), cut_short=scenario_run.cut_short)
-        told = events.DivergenceFound(
+        draft = events.DivergenceFound(
             at=0.0,
             title=case.title,
             outcome=result.outcome,
@@ -52,7 +52,7 @@ class FuzzFinding:
             baseline_divergence=run.baseline_divergence(result),
             finding=reported_finding(result.finding),
         )
-        return cls(case, told)
+        return cls(case, draft)
 
     @classmethod
     def of_nondeterminism(cls, nondeterminism: Nondeterminism) -> FuzzFinding:
@@ -61,7 +61,7 @@ class FuzzFinding:
         title = events.headline(events.sentence_of(result.message, finding))
         case = msgspec.structs.replace(nondeterminism.scenario.case, title=title, machine=machine)
         case = _mark_cut_short(case, cut_short=nondeterminism.cut_short)
-        told = events.DivergenceFound(
+        draft = events.DivergenceFound(
             at=0.0,
             title=case.title,
             outcome=result.outcome,
@@ -74,7 +74,7 @@ class FuzzFinding:
             finding=finding,
         )
         # A single run may pass.
-        return cls(case, told, replays=False)
+        return cls(case, draft, replays=False)
 
     def event(self, harness_run: HarnessRun, findings: Path) -> events.DivergenceFound:
         """Writes the case file and returns the event about it."""

@@ -106,13 +106,15 @@ def test_answers_are_compared_with_another_implementation(tmp_path: Path) -> Non
 
 
 class Ends:
-    """A reference that ends when it is asked for the state."""
+    """A reference that ends when it is asked for the state, up to `times` times."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: int = 1_000_000) -> None:
         self._reference = changed_reference()
+        self._times = times
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        if operation == "state":
+        if operation == "state" and self._times:
+            self._times -= 1
             raise Crashed("it ended", "")
         return self._reference.call(operation, args)
 
@@ -128,3 +130,9 @@ def test_a_failure_of_the_other_implementation_ends_the_run(tmp_path: Path) -> N
     assert isinstance(ended, events.RunEnded)
     assert not ended.complete
     assert ended.message == "the program to compare with failed: it ended"
+
+
+def test_a_program_that_ends_once_is_no_counterexample(tmp_path: Path) -> None:
+    assert found_in(run(target_of(Ends(1)), tmp_path, "lives")) == []
+    (always,) = found_in(run(target_of(Ends()), tmp_path, "lives"))
+    assert always.outcome == "crash"
