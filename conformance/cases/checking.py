@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import releases
-from numaproof.conformance.cases.schema import VERBS, Case, Expected, ExpectedIn, Step
+from numaproof.conformance.cases.schema import VERBS, Case, DeviceSpec, Expected, ExpectedIn, Step
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numaproof.conformance.cases.schema import Devices
     from numaproof.inputs.errors import PathTuple
     from numaproof.protocol.messages import Told
 
@@ -70,6 +71,7 @@ def check(case: Case) -> None:
         _check_step(("steps", number), step, case.kubernetes)
         _check_told(("steps", number, "expect"), step, case.tell)
         _check_preempted(("steps", number, "expect"), step, check_node=case.check_node)
+    _check_ids(("devices",), case.devices)
     if isinstance(case.devices, dict):
         named: dict[PathTuple, str] = {("preferred", one): one for one in case.preferred}
         named |= {("failing", number): one for number, one in enumerate(case.failing)}
@@ -77,6 +79,18 @@ def check(case: Case) -> None:
             if resource not in case.devices:
                 message = f"the case has no devices of {resource}"
                 raise WrongCaseError(path, message, "use a resource listed in `devices`")
+
+
+def _check_ids(path: PathTuple, devices: Devices | None) -> None:
+    """Checks that each device of a resource has its own id. An expression's devices have."""
+    for resource, listed in devices.items() if isinstance(devices, dict) else ():
+        ids: set[str] = set()
+        for number, one in enumerate(listed if isinstance(listed, tuple) else ()):
+            own = (one.id if isinstance(one, DeviceSpec) else "") or f"d{number}"
+            if own in ids:
+                message = f"an earlier device of {resource} has the id {own!r} already"
+                raise WrongCaseError((*path, resource, number), message, "give it another `id`")
+            ids.add(own)
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
@@ -112,6 +126,9 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
     if step.start is not None and step.start.new_pods and not step.start.running:
         message = "after a reboot, no new pods are on the node"
         raise WrongCaseError((*path, "start", "new"), message, "add `running: true`, or admit them")
+    if step.start is not None:
+        _check_ids((*path, "start", "devices"), step.start.devices)
+    _check_ids((*path, "devices"), step.devices)
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
         message = "a checkpoint can only replace the contents of a file"
