@@ -335,8 +335,10 @@ class Process:
             EOFError: the program closed its output or killed its supervisor.
             codec.ProtocolError: the line is too long.
         """
-        unsent = memoryview(request)
-        self._selector.register(self._stdin, selectors.EVENT_WRITE)
+        # Most requests fit into the pipe.
+        unsent = self._send(memoryview(request))
+        if unsent:
+            self._selector.register(self._stdin, selectors.EVENT_WRITE)
         try:
             while (end := self._receive_buffer.find(b"\n")) < 0:
                 unsent = self._transfer(unsent, deadline)
@@ -364,6 +366,8 @@ class Process:
         for key, _ in self._selector.select(left):
             if key.fileobj is self._stdin:
                 unsent = self._send(unsent)
+                if not unsent:
+                    self._selector.unregister(self._stdin)
             elif key.fileobj is self._stdout:
                 self._receive()
             elif key.fileobj is self._stderr:
@@ -401,8 +405,6 @@ class Process:
             sent = len(unsent)
         else:
             self._bytes_sent += sent
-        if sent == len(unsent):
-            self._selector.unregister(self._stdin)
         return unsent[sent:]
 
     def _receive(self) -> bool:
