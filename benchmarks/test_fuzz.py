@@ -25,6 +25,7 @@ from numaproof.conformance.fuzzing.fuzz import STEPS
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +78,9 @@ def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
         def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
             if target is None:
                 return NullRun()
-            run = ExampleRun(target, machine, [], from_tree=from_tree)
+            run = ExampleRun(
+                target, machine, scratch / str(len(made)), failures=[], from_tree=from_tree
+            )
             made.append(run.steps)
             return run
 
@@ -90,9 +93,10 @@ def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
         phases=(Phase.generate, Phase.target),
         suppress_health_check=tuple(HealthCheck),
     )
-    began = time.process_time()
-    run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
-    return time.process_time() - began, sum(map(len, made))
+    with scratch_folder() as scratch:
+        began = time.process_time()
+        run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
+        return time.process_time() - began, sum(map(len, made))
 
 
 @pytest.mark.benchmark(group="generating the scenario of a seed")

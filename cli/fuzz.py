@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,7 @@ def fuzz(
     )
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
+        gc.freeze()  # Loaded modules live on, so Python need not search them for garbage.
         return fuzzing.fuzz(harness_run, budget, chosen, out / FINDINGS, options)
 
     return run_harness(

@@ -6,7 +6,6 @@ failure" means.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from types import MappingProxyType
@@ -27,7 +26,7 @@ from numaproof.conformance.fuzzing.generation.scenarios import (
 )
 from numaproof.conformance.fuzzing.shrinking import case_of, shrink
 from numaproof.protocol.machine import MachineInfo
-from numaproof.workdir.scratch import scratch_folder
+from numaproof.workdir.removal import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -196,28 +195,29 @@ class ExampleRun:
     """A run whose steps are generated as it proceeds; it adds failures to `failures`.
 
     After a failure with a cause in `known_outcomes`, the remaining steps are skipped, and
-    `known_outcome` is the outcome to count for the example.
+    `known_outcome` is the outcome to count for the example. Its state directories are in `folder`,
+    which doesn't exist before the run.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most are keyword-only
         self,
         target: Target,
         machine: MachineInfo,
+        folder: Path,
+        *,
         failures: list[ExampleFailedError],
         known_outcomes: Mapping[str, Outcome] = MappingProxyType({}),
-        *,
         from_tree: bool = False,
     ) -> None:
         self._failures = failures
         self._known_outcomes = known_outcomes
         self.known_outcome: Outcome | None = None
-        self._open = ExitStack()
-        scratch = self._open.enter_context(scratch_folder())
+        self._folder = folder
         self.machine = machine
         self.steps: list[Step] = []
         placeholder = Case(id="fuzz", title="", requirements=(), steps=(), tree=from_tree)
         self._result = RunResult("pass")
-        self.inner = Run(target, placeholder, machine, None, scratch / "run")
+        self.inner = Run(target, placeholder, machine, None, folder)
 
     def step(self, step: Step) -> None:
         """Runs one more step, unless an unsupported call or a known failure prevents it.
@@ -251,7 +251,7 @@ class ExampleRun:
 
     def close(self) -> None:
         """Removes the state directories."""
-        self._open.close()
+        remove_tree(self._folder)
 
     def scenario(self) -> Scenario:
         """Returns the steps so far as a scenario."""

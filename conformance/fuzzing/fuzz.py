@@ -8,6 +8,7 @@ are a separate finding.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from contextlib import suppress
@@ -152,7 +153,7 @@ class _Search:
     _skipped_outcomes: list[events.Outcome] = field(default_factory=list)
     _shrinks_left: int = SHRINKS
     _example_count: int = 0
-    _number: int = 0
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _playing: bool = False
     _shrink_until: float | None = None
     _determinism: DeterminismCheck = field(init=False)
@@ -192,8 +193,14 @@ class _Search:
             return NullRun()
         self._playing = not self.failures
         self._example_count += self._playing
-        target = self.harness_run.target
-        return ExampleRun(target, machine, self.failures, self.known_outcomes, from_tree=from_tree)
+        return ExampleRun(
+            self.harness_run.target,
+            machine,
+            self.scratch / f"example-{next(self._numbers)}",
+            failures=self.failures,
+            known_outcomes=self.known_outcomes,
+            from_tree=from_tree,
+        )
 
     def end_example(
         self,
@@ -293,8 +300,8 @@ class _Search:
         return smallest
 
     def _explorer(self) -> Explorer:
-        self._number += 1
-        return Explorer(self.harness_run.target, self.scratch / f"smaller-{self._number}")
+        folder = self.scratch / f"smaller-{next(self._numbers)}"
+        return Explorer(self.harness_run.target, folder)
 
     def shrink_known(self) -> None:
         """Shrinks the examples of known failures, unless the run has a time limit."""

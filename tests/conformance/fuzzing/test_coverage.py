@@ -21,6 +21,7 @@ from numaproof.conformance.fuzzing.fuzz_options import BATCH
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
+from numaproof.workdir.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Step
@@ -49,7 +50,10 @@ def run_examples(
 
         def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | NullRun:
             all_of_them.machines.append(machine)
-            return ExampleRun(target, machine, [], from_tree=from_tree) if play else NullRun()
+            if not play:
+                return NullRun()
+            folder = scratch / str(len(all_of_them.machines))
+            return ExampleRun(target, machine, folder, failures=[], from_tree=from_tree)
 
         def end_example(self, features: Any, values: Any) -> None:
             if isinstance(self.example, ExampleRun):
@@ -68,7 +72,8 @@ def run_examples(
         phases=(Phase.generate, Phase.target),
         suppress_health_check=tuple(HealthCheck),
     )
-    run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
+    with scratch_folder() as scratch:
+        run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
     return all_of_them
 
 
