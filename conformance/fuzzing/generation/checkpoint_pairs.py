@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.execution.capabilities import Capabilities
+    from numaproof.conformance.fuzzing.generation.choices import Choices
 
 
 GI = 1 << 30
@@ -387,8 +388,18 @@ def _files(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     for (name, old), (other, new) in product(
         old_parts(manager, policy), new_parts(manager, policy)
     ):
-        yield f"{name}; {other}", "{" + ",".join(filter(None, (old, new))) + "}"
+        yield f"{name}; {other}", _file(old, new)
     yield from damaged_texts(manager, policy)
+
+
+def _file(old: str, new: str) -> str:
+    return "{" + ",".join(filter(None, (old, new))) + "}"
+
+
+def any_pair(choices: Choices, manager: ManagersFile) -> str:
+    """Chooses a pair for the policy that assigns resources, and returns the file."""
+    policy = manager.policies[0]
+    return _file(*(choices.pick([*parts(manager, policy)])[1] for parts in (old_parts, new_parts)))
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Case:
