@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from numaproof.conformance.fuzzing.exploration import on_its_machine
 from numaproof.conformance.fuzzing.generation.choices import Seeded
@@ -34,25 +34,26 @@ class Lineage:
     def __init__(self, capabilities: Capabilities) -> None:
         self._capabilities = capabilities
         self._genes: Genes
-        self._is_copy = False
+        self._kind: Literal["new", "copy"] = "new"
         self._lives: Counter[str] = Counter()
         """The number of lives that reached each block."""
         self._shortest: dict[str, Genes] = {}
         """The shortest life that reached each block, because it takes the least time to vary."""
-        self._yields = {True: 1.0, False: 1.0}
-        """How often copies and new lives reach new code; the latest lives count most."""
+        self._yields = {"new": 1.0, "copy": 1.0}
+        """How often each kind of life reaches new code; the latest lives count most."""
         self.kept_lives = 0
         """The number of lives that reached a block before all others."""
 
     def next(self, seed: int) -> Scenario:
         """Returns the next life: a new one or a modified copy, whichever reaches more lately."""
         choices = Seeded(seed)
-        copies, new_lives = self._yields[True] ** 2, self._yields[False] ** 2
-        odds = round(100 * copies / (copies + new_lives))
-        self._is_copy = bool(self._shortest) and choices.integer(1, 100) <= odds
-        if self._is_copy:
+        new, copy = self._yields["new"] ** 2, self._yields["copy"] ** 2
+        percent = round(100 * copy / (copy + new))
+        if self._shortest and choices.integer(1, 100) <= percent:
+            self._kind = "copy"
             self._genes = mutate(choices, self._parent(choices), self._parent(choices))
         else:
+            self._kind = "new"
             self._genes = new_genes(choices, self._capabilities)
         return on_its_machine(life(self._genes, self._capabilities, f"life-{seed}"))
 
@@ -66,9 +67,7 @@ class Lineage:
         """Adds the blocks that the latest life reached."""
         reaches_new = not self._shortest.keys() >= set(blocks)
         self.kept_lives += reaches_new
-        self._yields[self._is_copy] += (
-            reaches_new + _LEAST - self._yields[self._is_copy]
-        ) * _WEIGHT
+        self._yields[self._kind] += (reaches_new + _LEAST - self._yields[self._kind]) * _WEIGHT
         self._lives.update(blocks)
         for block in blocks:
             best = self._shortest.setdefault(block, self._genes)

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, NodeScenario
 from numaproof.conformance.fuzzing.generation.machines import machine
-from numaproof.conformance.fuzzing.generation.scenarios import case_of, on_its_tree
+from numaproof.conformance.fuzzing.generation.scenarios import (
+    MAX_ACTIONS,
+    MIN_ACTIONS,
+    case_of,
+    on_its_tree,
+)
 from numaproof.conformance.fuzzing.generation.unusual import UNUSUAL_ACTIONS
 
 if TYPE_CHECKING:
@@ -22,12 +27,10 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
-_FEWEST, _MOST = 3, 16
-_MAX_ACTIONS = 40
+_MAX_ACTIONS_OF_COPIES = 40
 _MAX_SEED = (1 << 32) - 1
-_CHOICES = 60
-"""The first choices of a part, one of which a change shifts."""
-
+_MAX_CHOICES = 60
+"""The number of choices of a part among which a change selects the one to shift."""
 
 _ACTIONS = {**ACTIONS, **UNUSUAL_ACTIONS}
 _SURROUNDINGS = 4
@@ -84,7 +87,7 @@ def new_genes(choices: Choices, capabilities: Capabilities) -> Genes:
         if capabilities.makes(*action.needs) and (name == "admit" or not choices.chance(3))
         for _ in range(action.weight)
     ]
-    count = choices.integer(_FEWEST, _MOST) if kinds else 0
+    count = choices.integer(MIN_ACTIONS, MAX_ACTIONS) if kinds else 0
     actions = tuple((choices.pick(kinds), _gene(choices)) for _ in range(count))
     return Genes(tuple(_gene(choices) for _ in range(_SURROUNDINGS)), actions)
 
@@ -96,7 +99,7 @@ def life(genes: Genes, capabilities: Capabilities, name: str) -> Case:
     node = NodeScenario(of_focus, info, capabilities)
     steps = [*node.begin(of_start)]
     for action, gene in genes.actions:
-        if node.capabilities.makes(*_ACTIONS[action].needs) and _ACTIONS[action].possible(node):
+        if capabilities.makes(*_ACTIONS[action].needs) and _ACTIONS[action].possible(node):
             steps += _ACTIONS[action].act(node, gene.choices)
     case = case_of(name, "A generated node and its life", steps, info)
     return on_its_tree(case, of_tree, capabilities)
@@ -108,7 +111,8 @@ def life(genes: Genes, capabilities: Capabilities, name: str) -> Case:
 def mutate(choices: Choices, genes: Genes, other: Genes) -> Genes:
     """Returns a copy with one to four changes, some of which take over parts of another life."""
     for _ in range(choices.pick((1, 1, 2, 4))):
-        genes = choices.pick(_CHANGES)(choices, genes, other)
+        changes = _CHANGES if genes.actions else (_act,)
+        genes = choices.pick(changes)(choices, genes, other)
     return genes
 
 
@@ -117,8 +121,6 @@ def _gene(choices: Choices) -> Gene:
 
 
 def _delete(choices: Choices, genes: Genes, _: Genes) -> Genes:
-    if not genes.actions:
-        return genes
     first = choices.integer(0, len(genes.actions) - 1)
     count = choices.pick((1, 1, 2, 4))
     return replace(genes, actions=genes.actions[:first] + genes.actions[first + count :])
@@ -127,7 +129,7 @@ def _delete(choices: Choices, genes: Genes, _: Genes) -> Genes:
 def _insert(choices: Choices, genes: Genes, *actions: tuple[str, Gene]) -> Genes:
     place = choices.integer(0, len(genes.actions))
     longer = genes.actions[:place] + actions + genes.actions[place:]
-    return replace(genes, actions=longer[:_MAX_ACTIONS])
+    return replace(genes, actions=longer[:_MAX_ACTIONS_OF_COPIES])
 
 
 def _repeat(choices: Choices, genes: Genes, _: Genes) -> Genes:
@@ -141,7 +143,7 @@ def _take_over(choices: Choices, genes: Genes, other: Genes) -> Genes:
 def _cross(choices: Choices, genes: Genes, other: Genes) -> Genes:
     mine, theirs = (choices.integer(0, len(one.actions)) for one in (genes, other))
     crossed = genes.actions[:mine] + other.actions[theirs:]
-    return replace(genes, actions=crossed[:_MAX_ACTIONS])
+    return replace(genes, actions=crossed[:_MAX_ACTIONS_OF_COPIES])
 
 
 def _part(choices: Choices, genes: Genes) -> tuple[tuple[str, Gene], ...]:
@@ -155,8 +157,6 @@ def _act(choices: Choices, genes: Genes, _: Genes) -> Genes:
 
 
 def _swap(choices: Choices, genes: Genes, _: Genes) -> Genes:
-    if not genes.actions:
-        return genes
     actions = list(genes.actions)
     one, two = (choices.integer(0, len(actions) - 1) for _ in range(2))
     actions[one], actions[two] = actions[two], actions[one]
@@ -164,8 +164,6 @@ def _swap(choices: Choices, genes: Genes, _: Genes) -> Genes:
 
 
 def _shift_action(choices: Choices, genes: Genes, _: Genes) -> Genes:
-    if not genes.actions:
-        return genes
     place = choices.integer(0, len(genes.actions) - 1)
     name, gene = genes.actions[place]
     shifted = (name, _shift(choices, gene))
@@ -190,7 +188,7 @@ def _with(items: tuple[_T, ...], place: int, item: _T) -> tuple[_T, ...]:
 
 def _shift(choices: Choices, gene: Gene) -> Gene:
     # The first choices decide most.
-    number = choices.integer(0, choices.integer(0, _CHOICES - 1))
+    number = choices.integer(0, choices.integer(0, _MAX_CHOICES - 1))
     return replace(gene, shifts=(*gene.shifts, (number, choices.pick((1, -1, 2, -2, 3, 5)))))
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration
 
 
-_FEWEST, _MOST = 3, 16
+MIN_ACTIONS, MAX_ACTIONS = 3, 16
 """The minimum and maximum number of actions of a scenario after its first start."""
 
 
@@ -76,7 +76,7 @@ def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario
     kinds = [
         name for name in ACTIONS if life.may(name) and (name == "admit" or not choices.chance(3))
     ]
-    for _ in range(choices.integer(_FEWEST, _MOST)):
+    for _ in range(choices.integer(MIN_ACTIONS, MAX_ACTIONS)):
         possible = [
             name
             for name in kinds

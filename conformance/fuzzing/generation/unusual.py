@@ -209,4 +209,4 @@ UNUSUAL_ACTIONS: Mapping[str, Action] = {
     "switch a gate": Action((*_AGAIN, "feature feature-gates"), _always, _switch_gate),
     "find a checkpoint": Action((*_AGAIN, needs.CHECKPOINT_FILES), _always, _find_checkpoint),
 }
-"""Actions of modified lives. Among `ACTIONS`, they would change the life of every seed."""
+"""Actions of lineages. Among `ACTIONS`, they would change the life of every seed."""
