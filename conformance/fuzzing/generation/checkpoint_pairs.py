@@ -48,7 +48,7 @@ GONE: Any = ...
 """The value of an edit that removes the field."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ManagersFile:
     """A manager's checkpoint.
 
@@ -398,8 +398,18 @@ def _file(old: str, new: str) -> str:
 
 def any_pair(choices: Choices, manager: ManagersFile) -> str:
     """Chooses a pair for the policy that assigns resources, and returns the file."""
+    old, new = map(choices.pick, _texts(manager))
+    return _file(old, new)
+
+
+@cache
+def _texts(manager: ManagersFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the variants of the old and the new part for that policy."""
     policy = manager.policies[0]
-    return _file(*(choices.pick([*parts(manager, policy)])[1] for parts in (old_parts, new_parts)))
+    return (
+        tuple(text for _, text in old_parts(manager, policy)),
+        tuple(text for _, text in new_parts(manager, policy)),
+    )
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Case:
