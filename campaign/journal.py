@@ -167,8 +167,9 @@ class Journal:
         for name in other_plan.__struct_fields__:
             old, new = getattr(other_plan, name), getattr(self._plan, name)
             if old != new:
+                words = name.removeprefix("is_").replace("_", " ")
                 return self._unusable(
-                    f"it belongs to another campaign, with {name.replace('_', ' ')}"
+                    f"it belongs to another campaign, with {words}"
                     f" {_format_value(old)} (expected {_format_value(new)})"
                 )
         raise AssertionError(other_plan)

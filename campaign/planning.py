@@ -101,6 +101,7 @@ class CampaignSpec:
         timeout: the time limit of a call in seconds.
         numaproof: this project's version.
         bound: the name of the bound within which to enumerate everything; empty for none.
+        is_guided: whether the scenarios of a unit are led by the program's coverage.
     """
 
     targets: tuple[Target, ...]
@@ -114,6 +115,7 @@ class CampaignSpec:
     timeout: float
     numaproof: str
     bound: str = ""
+    is_guided: bool = False
 
     @cached_property
     def _runs(self) -> Mapping[Configuration, list[SelectedCase]]:
@@ -166,6 +168,7 @@ class CampaignSpec:
             units=slices + len(self._runs) * len(ranges) + len(self._slices_of_bound),
             bound=self.bound,
             bound_covers=tuple(map(BOUNDS[self.bound].sentence, KINDS)) if self.bound else (),
+            is_guided=self.is_guided,
         )
 
     @property
@@ -189,7 +192,7 @@ class CampaignSpec:
         for configuration in self._runs:
             for first in range(self._seeds.first, self._seeds.stop, self.seeds_per_unit):
                 count = min(self.seeds_per_unit, self._seeds.stop - first)
-                yield SeedSlice(configuration, first, count)
+                yield SeedSlice(configuration, first, count, self.is_guided)
         yield from self._slices_of_bound
 
     def _case_slices(self) -> Iterator[CaseSlice]:

@@ -59,6 +59,8 @@ class FinishedUnits:
             tuple[bool, str], _FailureGroup
         ] = {}  # for scenarios?, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
+        self._blocks: set[str] = set()
+        self._kept_scenarios = 0
 
     def add(self, events: Iterable[campaign.UnitEvent], end_event: campaign.UnitFinished) -> None:
         """Adds a finished unit, unless it was added before."""
@@ -66,6 +68,8 @@ class FinishedUnits:
             return
         self.done_units.add(end_event.unit)
         self.notes += [f"{end_event.unit}: {note}" for note in end_event.notes]
+        self._blocks.update(end_event.blocks)
+        self._kept_scenarios += end_event.kept_scenarios
         if end_event.signature:
             self._shrunk.add(end_event.unit)
             found = (event for event in events if isinstance(event, DivergenceFound))
@@ -136,13 +140,13 @@ class FinishedUnits:
         The result depends only on the plan once all units of seeds are done.
         """
         firsts = [
-            (alike.first, like)
-            for (scenario, like), alike in self._failure_groups.items()
-            if alike.first and scenario
+            (alike.first, like, alike.event.case)
+            for (_, like), alike in self._failure_groups.items()
+            if alike.first and isinstance(alike.event, campaign.ScenarioFailed)
         ]
         return [
-            campaign.Shrink(self.plan.configurations[number], like, seed, kind)
-            for (number, seed, kind), like in sorted(firsts)[: self.plan.shrinks]
+            campaign.Shrink(self.plan.configurations[number], like, seed, kind, case)
+            for (number, seed, kind), like, case in sorted(firsts)[: self.plan.shrinks]
         ]
 
     def summary(self) -> campaign.CampaignSummary:
@@ -166,7 +170,13 @@ class FinishedUnits:
             },
             findings=(*self._findings(), *(() if missing else self._missing())),
             message=self.message if missing else "",
+            coverage=self._coverage(),
         )
+
+    def _coverage(self) -> campaign.CampaignCoverage | None:
+        if not self._blocks:
+            return None
+        return campaign.CampaignCoverage(self._kept_scenarios, tuple(sorted(self._blocks)))
 
     def _judged_outcomes(self) -> Counter[tuple[int, bool, Outcome]]:
         """Returns the outcomes, counting scenarios that shrank to a known failure as known."""
@@ -228,6 +238,8 @@ class FinishedUnits:
             )
         else:
             subject, where = SCENARIO, f"with seed {first[1]}"
+            if self.plan.is_guided:
+                where = f"in life {first[1]}"
             if event.kind:
                 where = f"in part {first[1]} of the {event.kind}"
             requirements = smallest.requirements if smallest else ()

@@ -21,12 +21,13 @@ from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.execution.truncation import reported_finding
 from numaproof.conformance.exhaustion.bounds import BOUNDS
 from numaproof.conformance.exhaustion.search import Search
-from numaproof.conformance.fuzzing.exploration import Explorer
+from numaproof.conformance.fuzzing.exploration import Explorer, node_scenario, on_its_machine
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
+from numaproof.conformance.fuzzing.lineage import Lineage
 from numaproof.conformance.judging.baselines import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
 from numaproof.protocol import campaign as events
-from numaproof.protocol import codec
+from numaproof.protocol import codec, messages
 from numaproof.protocol.events import GOOD
 from numaproof.reference.deviations.releases import release
 from numaproof.workdir.removal import remove_tree
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from numaproof.campaign.planning import Job
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.run import RunResult
+    from numaproof.conformance.execution.run import RunResult, Scenario
     from numaproof.conformance.exhaustion.bounds import Part
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.conformance.judging.baselines import Baseline
@@ -223,6 +224,8 @@ class _UnitRun:
         self._outcomes: Counter[Outcome] = Counter()
         self._files: dict[str, str] = {}
         self._notes: list[str] = []
+        self._blocks: set[str] = set()
+        self._kept_scenarios = 0
 
     def add_cases(self, runs: Iterator[runner.SelectedCase]) -> None:
         campaign = self._harness_run
@@ -235,14 +238,43 @@ class _UnitRun:
             self._events.append(finished)
 
     def add_seeds(self, unit: events.SeedSlice) -> None:
+        capabilities = self._target.capabilities
+        lineage = Lineage(capabilities)
+        found: set[str] = set()
+        self._take_blocks("before the first scenario")  # discards what other units reached
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
-            played = self._play_seed(Explorer(self._target, scratch), seed)
+            scenario = lineage.next(seed) if unit.is_guided else node_scenario(seed, capabilities)
+            played = self._play(Explorer(self._target, scratch), scenario, seed)
             remove_tree(scratch)
+            blocks = self._take_blocks(f"of scenario {seed}")
+            self._blocks |= blocks
+            if unit.is_guided:
+                lineage.add(blocks)
             result = played.result
             self._outcomes[result.outcome] += 1
             if result.outcome not in GOOD:
-                self._events.append(_failed_scenario(seed, played))
+                failed = _failed_scenario(seed, played)
+                if unit.is_guided and failed.signature not in found:
+                    case = writing.text(played.case())
+                    failed = msgspec.structs.replace(failed, case=case)
+                found.add(failed.signature)
+                self._events.append(failed)
+        self._kept_scenarios = lineage.kept_lives
+
+    def _take_blocks(self, whose: str) -> frozenset[str]:
+        """Returns the blocks that the program has reached since the last call of this function."""
+        if not self._target.capabilities.has("coverage"):
+            return frozenset()
+        answer: object
+        try:
+            answer = self._target.implementation.call("coverage", messages.NoArgs())
+        except implementation.ImplementationFailure as failure:
+            answer = failure
+        if isinstance(answer, messages.Coverage):
+            return frozenset(answer.blocks)
+        self._notes.append(f"the coverage {whose} is missing: {answer}")
+        return frozenset()
 
     def add_parts(self, unit: events.BoundSlice) -> None:
         for number, part in _parts(unit, self._target.kubernetes):
@@ -267,15 +299,20 @@ class _UnitRun:
 
     def add_smallest(self, unit: events.Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
-        first = self._play_seed(explorer, unit.seed)
+        if unit.case:
+            (case,) = loading.parse(unit.case, f"life {unit.seed}")
+            scenario = on_its_machine(case)
+        else:
+            scenario = node_scenario(unit.seed, self._target.capabilities)
+        first = self._play(explorer, scenario, unit.seed)
         # A failure that does not recur has no steps to show.
         if first.result.outcome not in GOOD:
             self._divergence(explorer.smallest(first))
 
-    def _play_seed(self, explorer: Explorer, seed: int) -> ScenarioRun:
-        played = first = explorer.play_seed(seed)
+    def _play(self, explorer: Explorer, scenario: Scenario, seed: int) -> ScenarioRun:
+        played = first = explorer.play(scenario)
         if first.result.outcome in implementation.FROM_OUTSIDE:
-            played = explorer.play_seed(seed)
+            played = explorer.play(scenario)
             self._compare(f"scenario {seed}", first.result, played.result)
         return played
 
@@ -312,6 +349,8 @@ class _UnitRun:
             machine=unit.machine if isinstance(unit, events.CaseSlice) else "",
             signature=unit.signature if isinstance(unit, events.Shrink) else "",
             notes=tuple(self._notes),
+            blocks=tuple(sorted(self._blocks)),
+            kept_scenarios=self._kept_scenarios,
         )
         lines = (codec.encode(one) + b"\n" for one in (*self._events, ended))
         return UnitResult(b"".join(lines), self._files)

@@ -149,6 +149,12 @@ _CASES_PER_KUBELET_UNIT = 10
 _SEEDS_PER_KUBELET_UNIT = 2
 """With these sizes, a unit takes about a minute against a kubelet."""
 
+_LIVES_PER_LINEAGE = 1000
+"""Long enough that most scenarios follow others; a few minutes against a program."""
+
+_INSTRUMENT = "python adapters/kubelet/reach/building.py 1.37 PROGRAM"
+"""The command that builds the kubelet's adapter with counters."""
+
 
 @click.command()
 @targets.program_option(
@@ -178,6 +184,12 @@ _SEEDS_PER_KUBELET_UNIT = 2
 )
 @click.option("--no-seeds", is_flag=True, help="Generate no scenarios.")
 @click.option(
+    "--guided",
+    "is_guided",
+    is_flag=True,
+    help="Continue from scenarios that reached new code. The program must claim `coverage`.",
+)
+@click.option(
     "--exhaust",
     "bound",
     type=Choice(BOUND_NAMES),
@@ -194,7 +206,7 @@ _SEEDS_PER_KUBELET_UNIT = 2
     "--seeds-per-unit",
     type=IntRange(1),
     help=f"Number of scenarios per unit of work (default: {_SEEDS_PER_UNIT}, or"
-    f" {_SEEDS_PER_KUBELET_UNIT} with --kubelet).",
+    f" {_SEEDS_PER_KUBELET_UNIT} with --kubelet, {_LIVES_PER_LINEAGE} with --guided).",
 )
 @click.option(
     "--shrink",
@@ -221,6 +233,7 @@ def campaign(
     machine_names: Iterable[str],
     seeds: range,
     no_seeds: bool,
+    is_guided: bool,
     bound: str | None,
     cases_per_unit: int | None,
     seeds_per_unit: int | None,
@@ -241,6 +254,7 @@ def campaign(
     Examples:
       numaproof campaign --seeds 0:100000
       numaproof campaign --no-cases --no-seeds --exhaust medium
+      numaproof campaign --no-cases --guided --implementation "./instrumented -v=-1"
       numaproof campaign --implementation "./my-driver" --kubernetes 1.35 --kubernetes 1.36
       numaproof campaign --scheduler tls://head:8786 --tls-ca-file ca.pem --tls-cert me.pem
     """
@@ -257,12 +271,18 @@ def campaign(
     opener = workers_opener(**{name: target.pop(name) for name in _WORKERS})
     if no_cases and (select or exclude):
         raise click.UsageError("--no-cases contradicts --select and --exclude; remove one of them")
+    if is_guided and no_seeds:
+        raise click.UsageError("--guided contradicts --no-seeds; remove one of them")
     cases = loading.bundled_cases()
     with scratch_folder() as trees:
         opened = _targets(releases, timeout=timeout, **target)
+        if is_guided:
+            _require_coverage(opened[0])
         sizes = _CASES_PER_UNIT, _SEEDS_PER_UNIT
         if kubelet_command.options(opened[0].command):
             sizes = _CASES_PER_KUBELET_UNIT, _SEEDS_PER_KUBELET_UNIT
+        if is_guided:
+            sizes = sizes[0], _LIVES_PER_LINEAGE
         spec = CampaignSpec(
             targets=opened,
             cases=cases,
@@ -275,6 +295,7 @@ def campaign(
             timeout=timeout,
             numaproof=VERSION,
             bound=bound or "",
+            is_guided=is_guided,
         )
         if not spec.plan.units:
             raise click.UsageError(
@@ -301,6 +322,20 @@ def campaign(
         journal.case_runs(), journal.finished_units.causes_of_scenarios(), complete=summary.complete
     )
     return code
+
+
+def _require_coverage(target: Target) -> None:
+    """Checks that a campaign on this target can be guided.
+
+    Raises:
+        click.UsageError: the program does not report its coverage.
+    """
+    if not target.capabilities.has("coverage"):
+        raise click.UsageError(
+            "--guided needs a program that claims the operation `coverage`, which"
+            f" {target.hello.name} {target.hello.version} does not. For the kubelet, build its"
+            f" adapter with counters: {_INSTRUMENT}"
+        )
 
 
 def _conduct(

@@ -41,16 +41,21 @@ class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
 
 
 class SeedSlice(msgspec.Struct, frozen=True, tag="seeds"):
-    """Scenarios generated from `count` seeds, starting at `first`; each has its own machine."""
+    """Scenarios generated from `count` seeds, starting at `first`; each has its own machine.
+
+    If `is_guided`, they are a lineage: most are modified copies of earlier scenarios of the unit.
+    """
 
     configuration: Configuration
     first: int
     count: int
+    is_guided: bool = False
 
     @property
     def id(self) -> str:
         """The unit's id, which is unique within the campaign."""
-        return f"{self.configuration}/seeds/{self.first}+{self.count}"
+        kind = "lineage" if self.is_guided else "seeds"
+        return f"{self.configuration}/{kind}/{self.first}+{self.count}"
 
 
 class BoundSlice(msgspec.Struct, frozen=True, tag="bound"):
@@ -74,13 +79,15 @@ class BoundSlice(msgspec.Struct, frozen=True, tag="bound"):
 class Shrink(msgspec.Struct, frozen=True, tag="shrink", omit_defaults=True):
     """A failed scenario to shrink; it represents all failures with the same signature.
 
-    If `kind` is set, the scenario is the first with this signature in part `seed` of the bound.
+    If `kind` is set, the scenario is the first with this signature in part `seed` of the bound. If
+    `case` is set, it is the scenario as a case file, because a lineage's seed is not enough.
     """
 
     configuration: Configuration
     signature: str
     seed: int
     kind: str = ""
+    case: str = ""
 
     @property
     def id(self) -> str:
@@ -105,8 +112,8 @@ class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
     `program` is the command of the implementation as a list of words; empty for the reference.
     `cases` (the whole table), `selected_cases` (the cases that run) and `machines` are digests of
     the contents. `bound` is the name of the bound within which everything is enumerated, and
-    `bound_covers` describes it; both are empty if nothing is. `units` counts the units of cases,
-    seeds and the bound.
+    `bound_covers` describes it; both are empty if nothing is. `is_guided` tells whether units of
+    seeds are lineages. `units` counts the units of cases, seeds and the bound.
     """
 
     numaproof: str
@@ -125,6 +132,7 @@ class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
     units: int
     bound: str = ""
     bound_covers: tuple[str, ...] = ()
+    is_guided: bool = False
 
     @property
     def key(self) -> str:
@@ -137,6 +145,7 @@ class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defa
 
     `reason` explains why a known failure is accepted. `finding` has the fields of the message. If
     `kind` is set, `seed` is the number of a part of the bound, and `count` of its examples failed.
+    `case` is the scenario as a case file: the unit's first of each signature in a lineage.
     """
 
     seed: int
@@ -147,6 +156,7 @@ class ScenarioFailed(events.Event, frozen=True, tag="scenario failed", omit_defa
     finding: events.ReportedFinding | None = None
     kind: str = ""
     count: int = 1
+    case: str = ""
 
 
 class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults=True):
@@ -154,8 +164,10 @@ class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults
 
     `seconds` is the worker's running time. `machine` is set for a slice of cases, and `signature`
     is set for a shrink. `notes` report problems that are not findings: failures that did not recur
-    and processes that could not be killed. In a journal, `events` counts the preceding lines of the
-    unit, and `checksum` covers the plan, those lines and this one.
+    and processes that could not be killed. `blocks` are those that the scenarios reached, if the
+    program reports its coverage; in a lineage, `kept_scenarios` counts the scenarios that reached
+    any before all others. In a journal, `events` counts the preceding lines of the unit, and
+    `checksum` covers the plan, those lines and this one.
     """
 
     unit: str
@@ -165,6 +177,8 @@ class UnitFinished(events.Event, frozen=True, tag="unit finished", omit_defaults
     machine: str = ""
     signature: str = ""
     notes: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    kept_scenarios: int = 0
     events: int = 0
     checksum: str = ""
 
@@ -206,10 +220,21 @@ class CampaignTally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scenarios: dict[events.Outcome, int]
 
 
+class CampaignCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The blocks of the program that the scenarios reached.
+
+    `kept_scenarios` counts the scenarios that reached a block before all others of their lineage.
+    """
+
+    kept_scenarios: int
+    blocks: tuple[str, ...]
+
+
 class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The result of a campaign, which depends only on the plan and not on how units were scheduled.
 
     `missing` counts the unfinished units, and `message` explains why they are unfinished.
+    `coverage` is None unless the program reports its coverage.
     """
 
     plan: CampaignPlanned
@@ -220,6 +245,7 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     machines: dict[str, dict[events.Outcome, int]]
     findings: tuple[CampaignFinding, ...]
     message: str = ""
+    coverage: CampaignCoverage | None = None
 
     @property
     def has_findings(self) -> bool:

@@ -94,6 +94,7 @@ _MEANINGS = {
     "resize": "the resources of a pod on the node can be changed in place",
     "merge": "the Topology Manager's merge can be run on its own",
     "assignment": "CPUs can be assigned without any other manager",
+    "coverage": "the blocks of code that calls reached can be asked for",
 }
 """What an implementation with each feature does, in one line."""
 
@@ -139,6 +140,7 @@ _TABLE = (
     _feature("container-end", "extended", "end", is_named=False, since="1.2"),
     _feature("merge", "extended", "merge", is_named=False),
     _feature("assignment", "extended", "assign", is_named=False),
+    _feature("coverage", "extended", "coverage", is_named=False, since="1.2"),
 )
 
 FEATURES: Mapping[str, Feature] = MappingProxyType({one.name: one for one in _TABLE})

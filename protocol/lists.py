@@ -24,6 +24,7 @@ SETS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     messages.Options: ("cpu", "topology"),
     messages.Started: ("memory",),
     messages.Container: ("memory", "devices"),
+    messages.Coverage: ("blocks",),
 }
 """List fields that represent sets at every level."""
 

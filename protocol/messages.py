@@ -357,6 +357,12 @@ class Reconciled(Strict, frozen=True):
     updates: tuple[CPUUpdate, ...]
 
 
+class Coverage(Strict, frozen=True):
+    """The names of the blocks of the program's code that ran since the last such call."""
+
+    blocks: tuple[str, ...]
+
+
 class Merged(Strict, frozen=True):
     """The merged hint and whether the policy admits it."""
 
@@ -442,6 +448,7 @@ Result = (
     | Merged
     | Assigned
     | MachineInfo
+    | Coverage
 )
 
 Answer = Result | Refusal | Unsupported | Fault

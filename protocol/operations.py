@@ -53,6 +53,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
                 needs_start=False,
             ),
             Operation("discover", messages.DiscoverArgs, MachineInfo, (_START,), needs_start=False),
+            Operation("coverage", messages.NoArgs, messages.Coverage, needs_start=False),
         )
     }
 )

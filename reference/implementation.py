@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 _SCOPES = ("container", "pod")
 
+_OPERATIONS = tuple(name for name in OPERATIONS if name != "coverage")
+"""The reference has no counters."""
+
 
 class Reference:
     """The reference implementation.
@@ -98,9 +101,9 @@ class Reference:
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
 
     def _answer(self, operation: str, args: Any) -> messages.Answer:
-        known = OPERATIONS.get(operation)
-        if known is None:
+        if operation not in _OPERATIONS:
             raise UnsupportedError(f"operation {operation}")
+        known = OPERATIONS[operation]
         if known.needs_start and self._node is None:
             raise NotStartedError(f"{operation} needs a started node")
         answering = self._node if known.needs_start else self
@@ -117,7 +120,7 @@ class Reference:
             language="Python",
             kubernetes=RELEASES,
             level="kubelet",
-            operations=tuple(OPERATIONS),
+            operations=_OPERATIONS,
             policies=messages.Policies(
                 cpu=("none", "static"),
                 memory=("None", "Static"),

@@ -67,6 +67,9 @@ def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
     yield f"{one_line(who, 80)}, {plural(len(plan.machines), 'machine')}"
     for name, tally in summary.configurations.items():
         yield f"  {name}: case runs {_counts(tally.cases)}; scenarios {_counts(tally.scenarios)}"
+    if coverage := summary.coverage:
+        kept = f", {plural(coverage.kept_scenarios, 'scenario')} kept" if plan.is_guided else ""
+        yield f"Coverage: {plural(len(coverage.blocks), 'block')} reached{kept}"
     if plan.bound_covers:
         yield f"Bound: {'; '.join(plan.bound_covers)}"
     if not summary.complete:

@@ -13,8 +13,9 @@ const protocolVersion = 1
 // server answers requests one by one. node is nil until a start succeeds.
 type server struct {
 	node    *node
-	sockets string // a short path for device plugin sockets, whose length is limited
-	version string // the kubelet's version, such as "1.35.4"
+	sockets string     // a short path for device plugin sockets, whose length is limited
+	version string     // the kubelet's version, such as "1.35.4"
+	blocks  blockNames // the managers' blocks; nil if they aren't counted
 }
 
 func newServer() (*server, error) {
@@ -26,7 +27,7 @@ func newServer() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{sockets: sockets, version: version}, nil
+	return &server{sockets: sockets, version: version, blocks: readBlockNames(managers)}, nil
 }
 
 func (s *server) close() {
@@ -73,6 +74,7 @@ var operations = map[string]operation{
 	"merge":     {(*server).merge, false},
 	"assign":    {(*server).assign, false},
 	"discover":  {(*server).discover, false},
+	"coverage":  {(*server).coverage, false},
 }
 
 func (s *server) respond(line []byte) ([]byte, error) {
@@ -128,6 +130,11 @@ func (s *server) hello(raw json.RawMessage) any {
 	if protocolVersion < args.Protocol[0] || args.Protocol[1] < protocolVersion {
 		return unsupported{What: fmt.Sprintf("protocol %d to %d", args.Protocol[0], args.Protocol[1])}
 	}
+	operations := []string{"start", "admit", "remove", "end", "devices", "hints", "state", "reconcile",
+		"merge", "assign", "discover"}
+	if s.blocks != nil {
+		operations = append(operations, "coverage")
+	}
 	return map[string]any{
 		"protocol":   protocolVersion,
 		"name":       "kubelet",
@@ -135,8 +142,7 @@ func (s *server) hello(raw json.RawMessage) any {
 		"language":   "Go",
 		"kubernetes": []string{s.release()},
 		"level":      "kubelet",
-		"operations": []string{"start", "admit", "remove", "end", "devices", "hints", "state",
-			"reconcile", "merge", "assign", "discover"},
+		"operations": operations,
 		"policies": map[string][]string{
 			"cpu":      {"none", "static"},
 			"memory":   {"None", "Static"},

@@ -49,22 +49,22 @@ FOUND = "fuzz"
 
 def node_scenario(seed: int, capabilities: Capabilities) -> Scenario:
     """Generates a node's life from a seed."""
-    return _on_its_machine(seeded_scenario(seed, capabilities))
+    return on_its_machine(seeded_scenario(seed, capabilities))
 
 
 def unusual_start(seed: int, capabilities: Capabilities) -> Scenario:
     """Generates an unusual start from a seed."""
-    return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
+    return on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Scenario:
     """Generates a start that finds a checkpoint; `seed` selects the checkpoint's two parts."""
-    return _on_its_machine(checkpoint_pairs.checkpoint_pair(seed, capabilities))
+    return on_its_machine(checkpoint_pairs.checkpoint_pair(seed, capabilities))
 
 
 def upgrade(seed: int, capabilities: Capabilities, after: str) -> Scenario:
     """Generates a node's life with an upgrade to the release `after`."""
-    return _on_its_machine(seeded_upgrade(seed, capabilities, after))
+    return on_its_machine(seeded_upgrade(seed, capabilities, after))
 
 
 def tree(seed: int, folder: Path) -> Scenario:
@@ -74,7 +74,8 @@ def tree(seed: int, folder: Path) -> Scenario:
     return Scenario(discovery(name), machine.info or MachineInfo(), machine.tree)
 
 
-def _on_its_machine(case: Case) -> Scenario:
+def on_its_machine(case: Case) -> Scenario:
+    """Returns the scenario of a case that has a machine."""
     assert case.machine is not None
     return Scenario(case, case.machine)
 

@@ -287,6 +287,7 @@ DIALOGUE = (
         {"machine": MACHINE, "available": "1-3", "count": 2},
     ),
     ExampleRequest("a tree that describes no machine", "discover", {"root": "/empty"}),
+    ExampleRequest("the reference has no counters", "coverage", {}),
 )
 
 

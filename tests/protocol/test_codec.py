@@ -149,6 +149,7 @@ def test_every_operation_of_the_page_is_in_the_table() -> None:
         "merge",
         "assign",
         "discover",
+        "coverage",
     ]
 
 

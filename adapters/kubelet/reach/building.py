@@ -1,4 +1,7 @@
-"""Builds the adapter with Go's coverage instrumentation and reads its counters."""
+"""Builds the adapter with Go's coverage instrumentation and reads its counters.
+
+python adapters/kubelet/reach/building.py RELEASE PROGRAM
+"""
 
 from __future__ import annotations
 
@@ -64,3 +67,7 @@ def run(command: list[str]) -> str:
 @cache
 def _covdata() -> str:
     return run(["go", "tool", "-n", "covdata"]).strip()
+
+
+if __name__ == "__main__":
+    build(sys.argv[1], Path(sys.argv[2]).resolve())

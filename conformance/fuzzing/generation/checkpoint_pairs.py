@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.execution.capabilities import Capabilities
+    from numaproof.conformance.fuzzing.generation.choices import Choices
 
 
 GI = 1 << 30
@@ -47,7 +48,7 @@ GONE: Any = ...
 """The value of an edit that removes the field."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ManagersFile:
     """A manager's checkpoint.
 
@@ -387,8 +388,28 @@ def _files(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     for (name, old), (other, new) in product(
         old_parts(manager, policy), new_parts(manager, policy)
     ):
-        yield f"{name}; {other}", "{" + ",".join(filter(None, (old, new))) + "}"
+        yield f"{name}; {other}", _file(old, new)
     yield from damaged_texts(manager, policy)
+
+
+def _file(old: str, new: str) -> str:
+    return "{" + ",".join(filter(None, (old, new))) + "}"
+
+
+def any_pair(choices: Choices, manager: ManagersFile) -> str:
+    """Chooses a pair for the policy that assigns resources, and returns the file."""
+    old, new = map(choices.pick, _texts(manager))
+    return _file(old, new)
+
+
+@cache
+def _texts(manager: ManagersFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the variants of the old and the new part for that policy."""
+    policy = manager.policies[0]
+    return (
+        tuple(text for _, text in old_parts(manager, policy)),
+        tuple(text for _, text in new_parts(manager, policy)),
+    )
 
 
 def checkpoint_pair(seed: int, capabilities: Capabilities) -> Case:

@@ -69,7 +69,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         if (
             had is None
             or passed
-            or uid in after.reclassified_pods
+            or uid in after.reclassified_pods | after.budgets
             or had.memory != container.memory
         ):
             continue
