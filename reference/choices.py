@@ -71,7 +71,8 @@ class Choices:
     Attributes:
         reserved: the CPUs to reserve for an amount, lowest first if they are too many.
         pods: the resources to allocate, by pod uid.
-        only_devices: whether to ignore everything but the devices in `pods`.
+        only_devices: whether to ignore everything but the devices in `pods`, and to let `decisions`
+            choose only devices.
         decisions: makes the choices that `pods` doesn't have.
         refused: the reason for which to refuse the pod after all; None if the reference decides.
     """

@@ -268,6 +268,8 @@ class StartedNode:
         aligned = decisions if self.setup.topology_policy is not None else None
         self.device_manager.first_choice = choices.devices
         self.device_manager.decisions = aligned
+        if self.choices.only_devices:
+            aligned = decisions = None
         self.cpus.prefer(choices.cpus, aligned)
         self.memory.prefer(choices.memory, decisions)
 

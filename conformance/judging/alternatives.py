@@ -1,7 +1,7 @@
 """The choices that may have led to a refusal.
 
-An implementation that refuses a pod doesn't say which of several equally good nodes it had chosen
-for the pod's containers, although another choice may have left room for all of them. One that
+An implementation that refuses a pod doesn't say which of several equally good nodes and devices it
+had chosen for the pod's containers, although another choice may have left room for all of them. One that
 refuses a restart doesn't say which CPUs it would have reserved.
 """
 
@@ -24,18 +24,18 @@ _ALIKE = (1, 2, 3, MAX_TRIED)
 """Numbers of an option that is taken each time; the greatest number stands for the last option."""
 
 
-def of_pod(refusal: messages.AdmissionRefused) -> Iterator[Choices]:
+def of_pod(refusal: messages.AdmissionRefused, *, only_devices: bool) -> Iterator[Choices]:
     """Yields the choices for a pod: first the same option each time, then all combinations.
 
     If there are more than `MAX_TRIED`, nobody can tell whether the refusal is right, and the last
     choice is to refuse the pod. Each choice must be tried before the next one is requested.
     """
     for rest in _ALIKE:
-        yield Choices(decisions=Decisions(rest=rest))
+        yield Choices(only_devices=only_devices, decisions=Decisions(rest=rest))
     numbers: tuple[int, ...] = ()
     for _ in range(MAX_TRIED):
         decisions = Decisions(numbers)
-        yield Choices(decisions=decisions)
+        yield Choices(only_devices=only_devices, decisions=decisions)
         made = [*numbers, *(0 for _ in decisions.sizes[len(numbers) :])]
         left = [n for n, size in enumerate(decisions.sizes) if made[n] + 1 < size]
         if not left:

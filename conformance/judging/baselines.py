@@ -253,28 +253,29 @@ class Baselines:
         )
 
     def _explain_refusal(self) -> bool:
-        """Looks for choices with which the current baseline refuses the last call as well."""
+        """Looks for choices with which a baseline also refuses the last call."""
         refusal = isinstance(
             self._history[-1].answer, messages.AdmissionRefused | messages.StartRefused
         )
-        if not (refusal and self._has_open_choices):
+        if not refusal:
             return False
         references, here = self._references, len(self._history) - 1
         for choices in self._other_choices():
             self._history[-1] = replace(self._history[-1], choices=choices)
             self._references = {}
-            if not self._difference(self._current, here, self._level):
+            agrees = not self._difference(self._current, here, self._level)
+            if agrees or any(map(self._adopt, self._ends)):
                 return True
         self._history[-1] = replace(self._history[-1], choices=None)
         self._references = references
         return False
 
     def _other_choices(self) -> Iterator[Choices]:
-        """The choices that may have led to the last refusal."""
+        """The choices that the level leaves open and that may have led to the last refusal."""
         last, before = self._history[-1], self._history[-2::-1]
         if isinstance(last.answer, messages.AdmissionRefused):
-            yield from alternatives.of_pod(last.answer)
-        elif isinstance(last.args, messages.StartArgs):
+            yield from alternatives.of_pod(last.answer, only_devices=not self._has_open_choices)
+        elif self._has_open_choices and isinstance(last.args, messages.StartArgs):
             states = (one.answer for one in before)
             state = next((one for one in states if isinstance(one, messages.State)), None)
             if state is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 
 from builders.differences import parts
 from builders.machines import discover_profile, regular
@@ -31,6 +32,7 @@ from numaproof.conformance.trees import tree_of
 from numaproof.protocol import messages
 from numaproof.protocol.events import BaselineDivergence
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.choices import Choices, Decisions
 from numaproof.reference.deviations.defects import CHANGES, OVERRIDES
 from numaproof.reference.deviations.deviation import (
     UndocumentedBehaviour,
@@ -218,3 +220,35 @@ def test_every_undocumented_change_has_a_name() -> None:
     assert len({one.name for one in CHANGES}) == len(CHANGES)
     assert len({name_of(one) for one in OVERRIDES if not defect_of(one)}) == len(CHANGES)
     assert all(name_of(one) for one in OVERRIDES)
+
+
+TAKES_DEVICES = """
+config:
+  cpuManagerPolicy: static
+  topologyManagerPolicy: single-numa-node
+  systemReserved: {cpu: "1"}
+devices: {v.example/nic: [null, null, [0], [0]]}
+steps:
+- start: {}
+- admit:
+    pod: a
+    init: {side: {limits: {cpu: 1, v.example/nic: 2}, restartPolicy: Always}}
+    containers: {app: {limits: {cpu: 1, v.example/nic: 2}}}
+  expect: anything
+"""
+
+
+@pytest.mark.parametrize("level", ["placement", "kubelet"])
+@pytest.mark.parametrize("number", range(6))
+def test_a_refusal_may_depend_on_devices_that_nobody_sees(
+    number: int, level: str, play: Play
+) -> None:
+    class Chooses(Reference):
+        """A kubelet that gives the sidecar other devices."""
+
+        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            self.prefer(Choices(only_devices=True, decisions=Decisions((number,))))
+            return super().call(operation, args)
+
+    result, _ = play(baseline_target(InProcess(Chooses), level=level), TAKES_DEVICES)
+    assert result.outcome == "pass"
