@@ -152,9 +152,6 @@ _SEEDS_PER_KUBELET_UNIT = 2
 _LIVES_PER_LINEAGE = 1000
 """Long enough that most scenarios follow others; a few minutes against a program."""
 
-_INSTRUMENT = "python adapters/kubelet/reach/building.py 1.37 PROGRAM"
-"""The command that builds the kubelet's adapter with counters."""
-
 
 @click.command()
 @targets.program_option(
@@ -334,7 +331,8 @@ def _require_coverage(target: Target) -> None:
         raise click.UsageError(
             "--guided needs a program that claims the operation `coverage`, which"
             f" {target.hello.name} {target.hello.version} does not. For the kubelet, build its"
-            f" adapter with counters: {_INSTRUMENT}"
+            " adapter with counters: python adapters/kubelet/reach/building.py"
+            f" {target.kubernetes} PROGRAM"
         )
 
 
