@@ -1,8 +1,8 @@
 """The choices that may have led to a refusal.
 
 An implementation that refuses a pod doesn't say which of several equally good nodes and devices it
-had chosen for the pod's containers, although another choice may have left room for all of them. One that
-refuses a restart doesn't say which CPUs it would have reserved.
+had chosen for the pod's containers, although another choice may have left room for all of them. One
+that refuses a restart doesn't say which CPUs it would have reserved.
 """
 
 from __future__ import annotations
