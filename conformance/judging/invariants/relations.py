@@ -59,6 +59,11 @@ class Outcomes:
             self._machines.append(view.facts)
         number = next(n for n, one in enumerate(self._machines) if view.facts is one)
         metadata = {name: value for name, value in pod["metadata"].items() if name not in _NAMES}
+        # Which nodes of a group have free memory is known only from the file.
+        is_grouped = any(
+            len(block.numa) > 1 for _, one in view.containers() for block in one.memory
+        )
+        memory = view.state.files.get("memory_manager_state") if is_grouped else None
         return codec.encode(
             (
                 number,
@@ -69,6 +74,7 @@ class Outcomes:
                 sorted(view.ended_containers),
                 sorted(view.pods),
                 msgspec.structs.replace(view.state, files={}, metrics=None),
+                memory,
                 {**pod, "metadata": metadata},
             )
         )

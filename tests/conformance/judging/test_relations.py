@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol import messages
+    from numaproof.protocol.machine import MachineInfo
 
 HEAD = """
 config:
@@ -42,12 +43,25 @@ RESTARTED = f"""{HEAD}
 - start: {{}}
   expect: anything
 """
+ALIGNED = HEAD.replace("config:", "config:\n  topologyManagerPolicy: best-effort")
+GROUPED = f"""{ALIGNED}
+- admit: {{pod: filling, containers: {{app: {{limits: {{cpu: 1, memory: 2943Mi}}}}}}}}
+- admit: {{pod: a, containers: {{app: {{limits: {{cpu: 3, memory: 1Mi}}}}}}}}
+- remove: a
+- admit: {{pod: b, containers: {{app: {{limits: {{cpu: 3, memory: 1Mi}}}}}}}}
+  expect: anything
+"""
 
 
-def broken(implementation: Implementation, steps: str, scratch: Path) -> set[str]:
+def broken(
+    implementation: Implementation,
+    steps: str,
+    scratch: Path,
+    machine: MachineInfo = regular(nodes=1),  # noqa: B008 - immutable
+) -> set[str]:
     """Returns the invariants that a program breaks at the lowest level."""
     target = target_of(implementation, level="invariants", oracle=True, baseline="documented")
-    run = Run(target, case_of(steps), regular(nodes=1), None, scratch)
+    run = Run(target, case_of(steps), machine, None, scratch)
     run.play()
     return {one.invariant for one in run.player.violations}
 
@@ -84,3 +98,12 @@ def test_a_restart_reports_the_same_reservation(tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps", [REMOVED, RESTARTED])
 def test_a_correct_program_breaks_no_relation(steps: str, tmp_path: Path) -> None:
     assert broken(changed_reference(), steps, tmp_path) == set()
+
+
+def test_free_memory_moves_within_a_group(tmp_path: Path) -> None:
+    first, second, third = regular(nodes=3, cores=3, threads=1).topology or ()
+    without_cpus = msgspec.structs.replace(third, cores=())
+    machine = msgspec.structs.replace(
+        regular(nodes=3, cores=3, threads=1), topology=(first, second, without_cpus)
+    )
+    assert broken(changed_reference(), GROUPED, tmp_path, machine) == set()
