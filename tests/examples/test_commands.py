@@ -43,6 +43,8 @@ NOT_RUN = {
     "needs a kubelet's binary, and root": ("sudo .venv/bin/numaproof *",),
     "needs a build of the kubelet": (
         "*/tmp/kubelet-1.3?*",
+        "python adapters/kubelet/reach/building.py 1.37 ./instrumented",
+        'numaproof campaign --no-cases --guided --implementation "./instrumented -v=-1"',
         "sed -e * releases/1.37.mod > releases/1.38.mod",
         "cd adapters/kubelet",
         'for release in 1.30 * --right "/tmp/kubelet-$release -v=-1"*',
