@@ -111,9 +111,9 @@ class CampaignPlanned(events.Event, frozen=True, tag="campaign planned"):
 
     `program` is the command of the implementation as a list of words; empty for the reference.
     `cases` (the whole table), `selected_cases` (the cases that run) and `machines` are digests of
-    the contents. `bound` is the name of the bound within which everything is enumerated, and
-    `bound_covers` describes it; both are empty if nothing is. `is_guided` tells whether units of
-    seeds are lineages. `units` counts the units of cases, seeds and the bound.
+    the contents. `bound` is the name of the bound to enumerate, and `bound_covers` describes it;
+    without a bound, both are empty. If `is_guided`, units of seeds are lineages. `units` counts the
+    units of cases, seeds and the bound.
     """
 
     numaproof: str

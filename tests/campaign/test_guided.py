@@ -58,7 +58,7 @@ for line in sys.stdin.buffer:
 
 @pytest.fixture
 def guided(campaign_spec: CampaignSpec, tmp_path: Path) -> CampaignSpec:
-    """A guided campaign of two lineages on a program with coverage, in which each merge fails."""
+    """A guided campaign of two lineages on a program that reports coverage and fails each merge."""
     (tmp_path / "counts.py").write_text(COUNTS)
     words = (sys.executable, str(tmp_path / "counts.py"))
     with closing(Subprocess(words, 60.0)) as program:

@@ -109,7 +109,7 @@ def life(genes: Genes, capabilities: Capabilities, name: str) -> Case:
 
 
 def mutate(choices: Choices, genes: Genes, other: Genes) -> Genes:
-    """Returns a copy with one to four changes, some of which take over parts of another life."""
+    """Returns a copy with one to four changes; some add parts of another life."""
     for _ in range(choices.pick((1, 1, 2, 4))):
         changes = _CHANGES if genes.actions else (_act,)
         genes = choices.pick(changes)(choices, genes, other)

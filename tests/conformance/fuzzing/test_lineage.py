@@ -32,7 +32,7 @@ def blocks(scenario: Scenario) -> set[str]:
 
 
 def play(lives: int, *, reports: bool) -> set[str]:
-    """Plays lives and returns what they reach; without `reports`, the lineage isn't told."""
+    """Plays lives and returns what they reach; the lineage learns it only if `reports`."""
     lineage, found = Lineage(CLAIMS), set[str]()
     for seed in range(lives):
         new = blocks(lineage.next(seed))
