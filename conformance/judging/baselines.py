@@ -253,7 +253,7 @@ class Baselines:
         )
 
     def _explain_refusal(self) -> bool:
-        """Looks for choices with which a baseline also refuses the last call."""
+        """Looks for choices with which the current baseline refuses the last call as well."""
         refusal = isinstance(
             self._history[-1].answer, messages.AdmissionRefused | messages.StartRefused
         )
@@ -263,8 +263,7 @@ class Baselines:
         for choices in self._other_choices():
             self._history[-1] = replace(self._history[-1], choices=choices)
             self._references = {}
-            agrees = not self._difference(self._current, here, self._level)
-            if agrees or any(map(self._adopt, self._ends)):
+            if not self._difference(self._current, here, self._level):
                 return True
         self._history[-1] = replace(self._history[-1], choices=None)
         self._references = references

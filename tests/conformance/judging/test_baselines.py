@@ -238,10 +238,29 @@ steps:
 """
 
 
+TAKES_MEMORY_TOO = """
+config:
+  cpuManagerPolicy: static
+  memoryManagerPolicy: Static
+  topologyManagerPolicy: single-numa-node
+  systemReserved: {cpu: "1", memory: 156Mi}
+  reservedMemory: [{numaNode: 0, limits: {memory: 256Mi}}]
+devices: {v.example/nic: [[0], [0], null, null]}
+steps:
+- start: {}
+- admit:
+    pod: a
+    init: {side: {limits: {cpu: 1, memory: 64Mi, v.example/nic: 2}, restartPolicy: Always}}
+    containers: {app: {limits: {cpu: 1, memory: 13600Mi, v.example/nic: 2}}}
+  expect: anything
+"""
+
+
+@pytest.mark.parametrize("steps", [TAKES_DEVICES, TAKES_MEMORY_TOO])
 @pytest.mark.parametrize("level", ["placement", "kubelet"])
 @pytest.mark.parametrize("number", range(6))
 def test_a_refusal_may_depend_on_devices_that_nobody_sees(
-    number: int, level: str, play: Play
+    number: int, level: str, steps: str, play: Play
 ) -> None:
     class Chooses(Reference):
         """A kubelet that gives the sidecar other devices."""
@@ -250,5 +269,5 @@ def test_a_refusal_may_depend_on_devices_that_nobody_sees(
             self.prefer(Choices(only_devices=True, decisions=Decisions((number,))))
             return super().call(operation, args)
 
-    result, _ = play(baseline_target(InProcess(Chooses), level=level), TAKES_DEVICES)
+    result, _ = play(baseline_target(InProcess(Chooses), level=level), steps)
     assert result.outcome == "pass"
