@@ -310,9 +310,9 @@ class _UnitRun:
             self._divergence(explorer.smallest(first))
 
     def _play(self, explorer: Explorer, scenario: Scenario, seed: int) -> ScenarioRun:
-        played = first = explorer.play(scenario)
-        if first.result.outcome in implementation.FROM_OUTSIDE:
-            played = explorer.play(scenario)
+        first = explorer.play(scenario)
+        played = explorer.confirm(first)
+        if played is not first:
             self._compare(f"scenario {seed}", first.result, played.result)
         return played
 

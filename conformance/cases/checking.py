@@ -6,7 +6,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import releases
-from numaproof.conformance.cases.schema import VERBS, Case, DeviceSpec, Expected, ExpectedIn, Step
+from numaproof.conformance.cases.schema import (
+    VERBS,
+    Case,
+    DeviceSpec,
+    Expected,
+    ExpectedIn,
+    Step,
+    device_id,
+)
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -82,15 +90,15 @@ def check(case: Case) -> None:
 
 
 def _check_ids(path: PathTuple, devices: Devices | None) -> None:
-    """Checks that each device of a resource has its own id. An expression's devices have."""
+    """Checks that no two devices of a resource have the same id; expressions aren't checked."""
     for resource, listed in devices.items() if isinstance(devices, dict) else ():
         ids: set[str] = set()
         for number, one in enumerate(listed if isinstance(listed, tuple) else ()):
-            own = (one.id if isinstance(one, DeviceSpec) else "") or f"d{number}"
-            if own in ids:
-                message = f"an earlier device of {resource} has the id {own!r} already"
+            name = device_id(number, one.id if isinstance(one, DeviceSpec) else "")
+            if name in ids:
+                message = f"an earlier device of {resource} has the id {name!r} already"
                 raise WrongCaseError((*path, resource, number), message, "give it another `id`")
-            ids.add(own)
+            ids.add(name)
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.conformance.cases.schema import device_id
 from numaproof.protocol.messages import SOURCE, Device, DeviceResource, KubeletConfiguration, Pod
 from numaproof.protocol.sets import CPUSet, NUMASet
 
@@ -207,7 +208,7 @@ _Devices = dict[str, tuple[_WrittenDevice | tuple[int, ...] | None, ...]]
 def _device(number: int, spec: _WrittenDevice | tuple[int, ...] | None) -> Device:
     form = spec if isinstance(spec, _WrittenDevice) else _WrittenDevice(spec)
     nodes = None if form.numa is None else NUMASet(form.numa)
-    return Device(form.id or f"d{number}", nodes, form.healthy)
+    return Device(device_id(number, form.id), nodes, form.healthy)
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:

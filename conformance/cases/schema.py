@@ -60,6 +60,11 @@ class DeviceSpec(Written, frozen=True):
     id: str = ""
 
 
+def device_id(number: int, own: str = "") -> str:
+    """The id of a resource's device with this number, from 0: its own, or ``dN``."""
+    return own or f"d{number}"
+
+
 Devices = dict[str, tuple[DeviceSpec | tuple[Number, ...] | None, ...] | Expression]
 """The devices of each resource by their NUMA nodes; None if the plugin reports no topology."""
 

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.claims import needs
 from numaproof.conformance.differential.diff import shared_capabilities
-from numaproof.conformance.execution.implementation import (
-    FROM_OUTSIDE,
-    ImplementationFailure,
-    InProcess,
-)
+from numaproof.conformance.execution.implementation import ImplementationFailure, InProcess
 from numaproof.conformance.exhaustion.lives import Lives
 from numaproof.conformance.exhaustion.stateless import MachineAssignments
 from numaproof.conformance.fuzzing.exploration import Explorer
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.conformance.execution.run import Scenario, Target
+    from numaproof.conformance.execution.run import Target
     from numaproof.conformance.exhaustion.bounds import Part
     from numaproof.conformance.exhaustion.stateless import Answering, Unit
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
@@ -164,13 +160,7 @@ class Search:
         """Plays the lives of a machine with a setup."""
         with scratch_folder() as scratch:
             explorer = Explorer(self.target, scratch)
-
-            def play(scenario: Scenario) -> ScenarioRun:
-                """Plays a scenario, again if the machine may have killed or delayed the program."""
-                first = explorer.play(scenario)
-                return explorer.play(scenario) if first.result.outcome in FROM_OUTSIDE else first
-
-            for scenario_run in lives.explore(play):
+            for scenario_run in lives.explore(lambda life: explorer.confirm(explorer.play(life))):
                 yield from self._judge(scenario_run)
 
     def _judge(self, scenario_run: ScenarioRun) -> Iterator[ScenarioRun]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases.schema import Case, Step
+from numaproof.conformance.execution.implementation import FROM_OUTSIDE
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, RunResult, Scenario, Target
 from numaproof.conformance.fuzzing.generation import checkpoint_pairs, trees
@@ -146,6 +147,10 @@ class Explorer:
         folder = self._scratch / f"scenario-{self._number}"
         run = Run(self._target, scenario.case, scenario.machine, scenario.tree, folder)
         return ScenarioRun(scenario, run.play(), run)
+
+    def confirm(self, first: ScenarioRun) -> ScenarioRun:
+        """Plays a scenario again if the machine may have killed or delayed the program."""
+        return self.play(first.scenario) if first.result.outcome in FROM_OUTSIDE else first
 
     def smallest(
         self,

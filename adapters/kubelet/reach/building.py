@@ -1,11 +1,10 @@
-"""Builds the adapter with Go's coverage instrumentation and reads its counters.
-
-python adapters/kubelet/reach/building.py RELEASE PROGRAM
-"""
+"""Builds the adapter with Go's coverage instrumentation and reads its counters."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -70,4 +69,10 @@ def _covdata() -> str:
 
 
 if __name__ == "__main__":
-    build(sys.argv[1], Path(sys.argv[2]).resolve())
+    parser = argparse.ArgumentParser(description="Builds the adapter with counters.")
+    parser.add_argument("release", help="minor release, such as 1.37")
+    parser.add_argument("program", type=Path, help="file to write")
+    options = parser.parse_args()
+    if shutil.which("go") is None:
+        sys.exit(NO_GO.rstrip())
+    build(options.release, options.program.resolve())

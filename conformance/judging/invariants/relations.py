@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.judging.entitlement import topology_policy
+from numaproof.conformance.judging.invariants.memory import FILE_NAME
 from numaproof.conformance.judging.invariants.view import Violation
 from numaproof.inputs.plurals import format_numbers
 from numaproof.protocol import codec, messages
@@ -63,7 +64,7 @@ class Outcomes:
         is_grouped = any(
             len(block.numa) > 1 for _, one in view.containers() for block in one.memory
         )
-        memory = view.state.files.get("memory_manager_state") if is_grouped else None
+        memory = view.state.files.get(FILE_NAME) if is_grouped else None
         return codec.encode(
             (
                 number,
